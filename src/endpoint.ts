@@ -1,0 +1,154 @@
+// One endpoint of a pool: what it is, what was last read of it, and why it may or may not take a
+// request. It owns no row; the pool writes rows from it.
+
+import { type EndpointOptions, type ResolvedConfig, resolveEndpointOptions } from "./config";
+import { describeValue } from "./errors";
+import type { Sample } from "./sample";
+
+/** Why an endpoint is a candidate (`ok`) or not. */
+export type EndpointState = "ok" | "queue-full" | "kv-full" | "stale" | "future" | "unusable";
+
+/** What the pool does for its endpoints. Kept narrow so that an endpoint cannot reach further. */
+export interface EndpointHost {
+  readonly config: ResolvedConfig;
+  /** Thresholds, weight or labels changed. */
+  endpointChanged(endpoint: Endpoint): void;
+}
+
+/** Reads of an endpoint that could not be used. */
+export interface UnusableReports {
+  /** How many since it was added. */
+  readonly count: number;
+  /** What was wrong with the last one; undefined when there was none. */
+  readonly last: string | undefined;
+}
+
+/**
+ * An endpoint of an `EndpointPool`. Made by `pool.add`.
+ *
+ * @example pool.add("http://10.0.0.7:8000", { weight: 2 });
+ */
+export class Endpoint {
+  /** The id it was added under. */
+  readonly id: string;
+  /** Its place in the pool's order; -1 once it was removed. @internal */
+  index = -1;
+  /** Its last good reading. @internal */
+  waiting = Number.NaN;
+  /** @internal */
+  kv: number | null = null;
+  /** @internal */
+  running = Number.NaN;
+  /** @internal */
+  sampledCapacity = Number.NaN;
+  /** How many engines its last good reading stood for. @internal */
+  engines = 1;
+  /** @internal */
+  worstQueue = Number.NaN;
+  /** When its last good reading was started; NaN before the first. @internal */
+  updateTime = Number.NaN;
+  /** @internal */
+  unusableCount = 0;
+  /** @internal */
+  lastFault: string | undefined;
+
+  readonly #host: EndpointHost;
+  #options: EndpointOptions;
+
+  /** @internal */
+  constructor(id: string, options: EndpointOptions, host: EndpointHost) {
+    this.id = id;
+    this.#options = options;
+    this.#host = host;
+  }
+
+  /** Q of this endpoint, in requests, before it is multiplied by the number of engines. */
+  get queueDepthThreshold(): number {
+    return this.#options.queueDepthThreshold ?? this.#host.config.queueDepthThreshold;
+  }
+
+  /** K of this endpoint, a fraction. */
+  get kvCacheUtilThreshold(): number {
+    return this.#options.kvCacheUtilThreshold ?? this.#host.config.kvCacheUtilThreshold;
+  }
+
+  /** h of this endpoint, a fraction. */
+  get headroom(): number {
+    return this.#options.headroom ?? this.#host.config.headroom;
+  }
+
+  /** Its part of the pool under the aggregation "weighted". */
+  get weight(): number {
+    return this.#options.weight ?? 1;
+  }
+
+  /** Size of its KV cache in tokens; undefined when neither its options nor its telemetry say. */
+  get kvCapacityTokens(): number | undefined {
+    const given = this.#options.kvCapacityTokens;
+    return given ?? (this.sampledCapacity > 0 ? this.sampledCapacity : undefined);
+  }
+
+  /** Requests that its engine runs at once; undefined when not told. */
+  get maxNumSeqs(): number | undefined {
+    return this.#options.maxNumSeqs;
+  }
+
+  /** Free text for people and dashboards. */
+  get labels(): Readonly<Record<string, string>> {
+    return this.#options.labels ?? {};
+  }
+
+  /** True when its last good reading had no KV usage, so that the queue alone decides. */
+  get queueOnly(): boolean {
+    return !Number.isNaN(this.updateTime) && this.kv === null;
+  }
+
+  /**
+   * Changes thresholds, weight, capacity or labels; the rest stays, samples too. A key set to
+   * `undefined` goes back to the pool's value.
+   *
+   * @throws ConfigError with every fault; nothing has changed then.
+   */
+  update(patch: EndpointOptions): void {
+    resolveEndpointOptions(patch);
+    const merged: EndpointOptions = { ...this.#options, ...patch };
+    this.#options = resolveEndpointOptions(merged);
+    this.#host.endpointChanged(this);
+  }
+
+  /** Takes a sample that `findFault` found nothing wrong with. @internal */
+  take(sample: Sample, time: number): void {
+    // A sample without faults has a waiting number, and a KV number or null.
+    this.waiting = sample.waitingQueueSize as number;
+    this.kv = sample.kvCacheUsagePercent as number | null;
+    this.running = known(sample.runningRequests);
+    this.sampledCapacity = known(sample.kvCapacityTokens);
+    this.worstQueue = known(sample.worstEngineQueueSize);
+    this.engines = Math.max(1, Math.floor(known(sample.engines)) || 1);
+    this.updateTime = time;
+  }
+}
+
+/**
+ * What makes a sample unusable (R1), in words; undefined when it is usable. Optional fields that
+ * are out of range are no reason to lose the reading: they are unknown.
+ */
+export function findFault(sample: Sample | null | undefined): string | undefined {
+  if (typeof sample !== "object" || sample === null) return "there is no sample";
+  const { waitingQueueSize, kvCacheUsagePercent } = sample;
+  if (!isReading(waitingQueueSize)) {
+    return `waitingQueueSize must be a number >= 0, got ${describeValue(waitingQueueSize)}`;
+  }
+  if (kvCacheUsagePercent !== null && !isReading(kvCacheUsagePercent)) {
+    return `kvCacheUsagePercent must be a number >= 0, got ${describeValue(kvCacheUsagePercent)}`;
+  }
+  return undefined;
+}
+
+function isReading(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value < Number.POSITIVE_INFINITY;
+}
+
+function known(value: unknown): number {
+  return isReading(value) ? value : Number.NaN;
+}

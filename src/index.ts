@@ -1,0 +1,42 @@
+// The core's public surface. What is exported here is a promise; test/exports.test.ts keeps it.
+
+export {
+  type Aggregation,
+  DEFAULT_CONFIG,
+  type DetectorConfig,
+  type EndpointOptions,
+  printConfig,
+  type ResolvedConfig,
+  resolveConfig,
+  type StalenessPolicy,
+  type Thresholds,
+} from "./config";
+export {
+  type DetectorOptions,
+  type DetectorSource,
+  type EndpointMetrics,
+  UTILIZATION_DETECTOR,
+  UtilizationDetector,
+} from "./detector";
+export { type Duration, formatDuration, parseDuration } from "./duration";
+export type { Endpoint, EndpointState } from "./endpoint";
+export {
+  ConfigError,
+  type ConfigFault,
+  DurationError,
+  EndpointError,
+  KernelError,
+  PlimsollError,
+  type PlimsollErrorCode,
+  TelemetryError,
+} from "./errors";
+export {
+  type Evaluation,
+  isGateClosed,
+  type SaturationSource,
+  type Unsubscribe,
+} from "./evaluation";
+export type { Logger } from "./logger";
+export { EndpointPool, type PoolOptions, type Reading } from "./pool";
+export type { Sample } from "./sample";
+export type { EndpointSnapshot, PoolSnapshot } from "./snapshot";

@@ -1,0 +1,2 @@
+// plimsoll/telemetry: reading what model servers say of themselves.
+export {};

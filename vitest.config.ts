@@ -1,0 +1,22 @@
+import { readFile } from "node:fs/promises";
+import { defineConfig, type Plugin } from "vitest/config";
+
+/** Embeds the built kernel as base64 text, as tsup does in the package. */
+const kernelAsText: Plugin = {
+  name: "kernel-as-text",
+  enforce: "pre",
+  async load(id) {
+    if (!id.endsWith("/kernel.wasm")) return null;
+    return `export default ${JSON.stringify((await readFile(id)).toString("base64"))};`;
+  },
+};
+
+export default defineConfig({
+  plugins: [kernelAsText],
+  test: {
+    include: ["test/**/*.test.ts"],
+    exclude: ["test/runtimes/**", "test/browser/**"],
+    testTimeout: 120_000,
+    pool: "forks",
+  },
+});
