@@ -77,8 +77,10 @@ function reduceLanes(whole: u32, now: f64, list: bool): void {
     // All four fresh is the rule, and then nothing needs a mask.
     if (!i64x2.all_true(v128.and(freshA, freshB))) {
       const scoredA = isScored(ageA), scoredB = isScored(ageB);
-      countLanes(timeA, ageA, freshA, scoredA, now);
-      countLanes(timeB, ageB, freshB, scoredB, now);
+      countLanes(timeA, freshA, scoredA);
+      countLanes(timeB, freshB, scoredB);
+      const moving = v128.or(hasEdge(ageA, freshA, scoredA), hasEdge(ageB, freshB, scoredB));
+      if (v128.any_true(moving)) noteEdges(now, times + at);
       const keep = i64x2.splat(countUnscored);
       const countA = v128.or(scoredA, keep), countB = v128.or(scoredB, keep);
       partA = v128.and(v128.bitselect(partA, ones, scoredA), countA);
@@ -134,19 +136,26 @@ function isScored(age: v128): v128 {
     f64x2.ge(age, f64x2.splat(-freshFor)), f64x2.le(age, f64x2.splat(scoredFor)));
 }
 
-/** Counts two endpoints of which at least one of the group is not fresh. */
+/** Counts two endpoints of a group in which not all are fresh. */
 // @ts-ignore: decorator
 @inline
-function countLanes(time: v128, age: v128, fresh: v128, scored: v128, now: f64): void {
+function countLanes(time: v128, fresh: v128, scored: v128): void {
   const usable = f64x2.eq(time, time);
   stale += <u32>popcnt(i64x2.bitmask(v128.andnot(usable, fresh)));
   unusable += 2 - <u32>popcnt(i64x2.bitmask(usable));
   if (countUnscored == 0) left += 2 - <u32>popcnt(i64x2.bitmask(scored));
-  const held = v128.andnot(scored, fresh);
-  if (v128.any_true(v128.or(held, f64x2.lt(age, f64x2.splat(-freshFor))))) {
-    noteEdge(now, f64x2.extract_lane(time, 0));
-    noteEdge(now, f64x2.extract_lane(time, 1));
-  }
+}
+
+/** Lanes that time alone will move though they are not fresh: held ones, and the future's. */
+// @ts-ignore: decorator
+@inline
+function hasEdge(age: v128, fresh: v128, scored: v128): v128 {
+  return v128.or(v128.andnot(scored, fresh), f64x2.lt(age, f64x2.splat(-freshFor)));
+}
+
+/** As `noteEdge`, for the four endpoints whose times begin at `times`. */
+function noteEdges(now: f64, times: usize): void {
+  for (let end = times + 32; times < end; times += 8) noteEdge(now, f64.load(times));
 }
 
 // @ts-ignore: decorator
@@ -197,13 +206,18 @@ function noteEdge(now: f64, time: f64): void {
   }
 }
 
-/** Writes the score with which each of the first `n` endpoints counts at `now` (R3, R5). */
+/**
+ * Writes the score with which each of the first `n` endpoints counts at `now` (R3, R5). Two at a
+ * time: columns hold an even number of endpoints, and what is behind `n` is nobody's.
+ */
 export function settle(n: u32, now: f64): void {
+  const nows = f64x2.splat(now);
   const end = (<usize>n) << 3;
-  for (let at: usize = 0; at < end; at += 8) {
-    const age = now - f64.load(columnPtr(Column.UPDATE_TIME) + at);
-    const scored = age >= -freshFor && age <= scoredFor;
-    f64.store(columnPtr(Column.EFFECTIVE) + at, scored ? f64.load(columnPtr(Column.SCORE) + at) : 1);
+  for (let at: usize = 0; at < end; at += 16) {
+    const scored = isScored(f64x2.sub(nows, v128.load(columnPtr(Column.UPDATE_TIME) + at)));
+    const score = v128.load(columnPtr(Column.SCORE) + at);
+    v128.store(
+      columnPtr(Column.EFFECTIVE) + at, v128.bitselect(score, f64x2.splat(1), scored));
   }
 }
 

@@ -6,7 +6,7 @@ import { ConfigError, describeValue } from "./errors";
 import { type Evaluation, readResult, type SaturationSource } from "./evaluation";
 import { type Kernel, KV, RESULT, ROW, UPDATE_TIME, WAITING, WEIGHT, writeLimits } from "./kernel";
 import type { Logger } from "./logger";
-import { borrowKernel, returnKernel } from "./scratch";
+import { borrowKernel, returnKernel, type ScratchKernel } from "./scratch";
 import { StalenessWarner } from "./staleness-warner";
 import { Subscribers } from "./subscribers";
 
@@ -142,6 +142,8 @@ export class UtilizationDetector<E = { readonly metrics?: EndpointMetrics | null
       kernel.configure(this.config);
       const now = this.#clock();
       this.#pack(kernel.rows, endpoints, n);
+      if (this.#thresholdsOf === undefined) kernel.writeSharedLimits(this.config, n);
+      else this.#packLimits(kernel, endpoints, n, this.#thresholdsOf);
       kernel.evaluate(n, now);
       if (kernel.result[RESULT.fresh] !== n) this.#warn(kernel, n, now);
       return read(kernel, n);
@@ -151,24 +153,30 @@ export class UtilizationDetector<E = { readonly metrics?: EndpointMetrics | null
   }
 
   #pack(rows: Float64Array, endpoints: readonly E[], n: number): void {
-    const { queueDepthThreshold: q, kvCacheUtilThreshold: k, headroom: h } = this.config;
     const metricsOf = this.#metricsOf;
     for (let i = 0, at = 0; i < n; i++, at += ROW) {
-      const endpoint = endpoints[i] as E; // i is below the length
-      const metrics = metricsOf(endpoint);
+      const metrics = metricsOf(endpoints[i] as E); // i is below the length
       if (metrics === null || metrics === undefined) {
         rows[at + UPDATE_TIME] = Number.NaN;
-      } else {
-        rows[at + WAITING] = toNumber(metrics.waitingQueueSize);
-        rows[at + KV] = toNumber(metrics.kvCacheUsagePercent);
-        rows[at + UPDATE_TIME] = toTime(metrics.updateTime);
+        continue;
       }
-      if (this.#thresholdsOf === undefined) {
-        writeLimits(rows, i, q, k, h);
-        rows[at + WEIGHT] = 1;
-      } else {
-        this.#packOwn(rows, i, this.#thresholdsOf(endpoint));
-      }
+      const { waitingQueueSize, kvCacheUsagePercent, updateTime } = metrics;
+      // Only numbers are readings: a Float64Array would turn null into 0 and "5" into 5.
+      rows[at + WAITING] = typeof waitingQueueSize === "number" ? waitingQueueSize : Number.NaN;
+      rows[at + KV] = typeof kvCacheUsagePercent === "number" ? kvCacheUsagePercent : Number.NaN;
+      rows[at + UPDATE_TIME] = typeof updateTime === "number" ? updateTime : toTime(updateTime);
+    }
+  }
+
+  #packLimits(
+    kernel: ScratchKernel,
+    endpoints: readonly E[],
+    n: number,
+    thresholdsOf: (endpoint: E) => Thresholds | null | undefined,
+  ): void {
+    kernel.forgetLimits();
+    for (let i = 0; i < n; i++) {
+      this.#packOwn(kernel.rows, i, thresholdsOf(endpoints[i] as E)); // i is below the length
     }
   }
 
@@ -234,13 +242,7 @@ function metricsProperty(endpoint: unknown): EndpointMetrics | null | undefined 
   return (endpoint as { metrics?: EndpointMetrics | null } | null | undefined)?.metrics;
 }
 
-/** A number as it is; anything else is no reading (a Float64Array would turn null into 0). */
-function toNumber(value: unknown): number {
-  return typeof value === "number" ? value : Number.NaN;
-}
-
 function toTime(value: unknown): number {
-  if (typeof value === "number") return value;
   return value instanceof Date ? value.getTime() : Number.NaN;
 }
 

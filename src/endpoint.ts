@@ -23,6 +23,17 @@ export interface UnusableReports {
   readonly last: string | undefined;
 }
 
+/** Columns of a reading; NaN where it does not say. */
+enum Read {
+  Waiting,
+  Kv,
+  Running,
+  Capacity,
+  WorstQueue,
+  Time,
+}
+const READ_LENGTH = 6;
+
 /**
  * An endpoint of an `EndpointPool`. Made by `pool.add`.
  *
@@ -33,25 +44,15 @@ export class Endpoint {
   readonly id: string;
   /** Its place in the pool's order; -1 once it was removed. @internal */
   index = -1;
-  /** Its last good reading. @internal */
-  waiting = Number.NaN;
-  /** @internal */
-  kv: number | null = null;
-  /** @internal */
-  running = Number.NaN;
-  /** @internal */
-  sampledCapacity = Number.NaN;
-  /** How many engines its last good reading stood for. @internal */
+  /** Engines that the last reading stood for. @internal */
   engines = 1;
-  /** @internal */
-  worstQueue = Number.NaN;
-  /** When its last good reading was started; NaN before the first. @internal */
-  updateTime = Number.NaN;
   /** @internal */
   unusableCount = 0;
   /** @internal */
   lastFault: string | undefined;
 
+  /** The last good reading, see `Read`. In f64, so that a report makes no garbage. */
+  readonly #read = new Float64Array(READ_LENGTH).fill(Number.NaN);
   readonly #host: EndpointHost;
   #options: EndpointOptions;
 
@@ -85,7 +86,8 @@ export class Endpoint {
   /** Size of its KV cache in tokens; undefined when neither its options nor its telemetry say. */
   get kvCapacityTokens(): number | undefined {
     const given = this.#options.kvCapacityTokens;
-    return given ?? (this.sampledCapacity > 0 ? this.sampledCapacity : undefined);
+    const sampled = this.#at(Read.Capacity);
+    return given ?? (sampled > 0 ? sampled : undefined);
   }
 
   /** Requests that its engine runs at once; undefined when not told. */
@@ -100,7 +102,7 @@ export class Endpoint {
 
   /** True when its last good reading had no KV usage, so that the queue alone decides. */
   get queueOnly(): boolean {
-    return !Number.isNaN(this.updateTime) && this.kv === null;
+    return !Number.isNaN(this.updateTime) && Number.isNaN(this.kv);
   }
 
   /**
@@ -116,16 +118,45 @@ export class Endpoint {
     this.#host.endpointChanged(this);
   }
 
+  /** Requests that wait, as last read; NaN before the first reading. @internal */
+  get waiting(): number {
+    return this.#at(Read.Waiting);
+  }
+
+  /** KV usage as last read; NaN where the engine does not say. @internal */
+  get kv(): number {
+    return this.#at(Read.Kv);
+  }
+
+  /** Running requests as last read, or NaN. @internal */
+  get running(): number {
+    return this.#at(Read.Running);
+  }
+
+  /** The longest queue of one engine as last read, or NaN. @internal */
+  get worstQueue(): number {
+    return this.#at(Read.WorstQueue);
+  }
+
+  /** When the last reading was started; NaN before the first. @internal */
+  get updateTime(): number {
+    return this.#at(Read.Time);
+  }
+
   /** Takes a sample that `findFault` found nothing wrong with. @internal */
   take(sample: Sample, time: number): void {
-    // A sample without faults has a waiting number, and a KV number or null.
-    this.waiting = sample.waitingQueueSize as number;
-    this.kv = sample.kvCacheUsagePercent as number | null;
-    this.running = known(sample.runningRequests);
-    this.sampledCapacity = known(sample.kvCapacityTokens);
-    this.worstQueue = known(sample.worstEngineQueueSize);
+    const read = this.#read;
+    read[Read.Waiting] = known(sample.waitingQueueSize);
+    read[Read.Kv] = known(sample.kvCacheUsagePercent);
+    read[Read.Running] = known(sample.runningRequests);
+    read[Read.Capacity] = known(sample.kvCapacityTokens);
+    read[Read.WorstQueue] = known(sample.worstEngineQueueSize);
+    read[Read.Time] = time;
     this.engines = Math.max(1, Math.floor(known(sample.engines)) || 1);
-    this.updateTime = time;
+  }
+
+  #at(column: Read): number {
+    return this.#read[column] as number; // the array has all columns
   }
 }
 

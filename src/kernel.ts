@@ -66,12 +66,28 @@ export class Kernel {
   candidates!: Uint32Array;
   /** Scores as they counted, after `settle` or `evaluate`. */
   effective!: Float64Array;
+  /** Scores rows `from` (included) to `to` (excluded). The export itself, as the next four are. */
+  readonly score: KernelExports["score"];
+  /** Saturation and counts of the first `n` rows at `now`, into `result`. */
+  readonly reduce: KernelExports["reduce"];
+  /** As `reduce`, and `candidates` too. */
+  readonly select: KernelExports["select"];
+  /** Writes `effective` for the first `n` rows at `now`. */
+  readonly settle: KernelExports["settle"];
+  /** `score`, `select` and `settle` over the first `n` rows, in one crossing. */
+  readonly evaluate: KernelExports["evaluate"];
   readonly #exports: KernelExports;
 
   /** @throws KernelError when WebAssembly cannot run here. */
   constructor(capacity: number) {
-    this.#exports = instantiateSync<KernelExports>(kernelModule()).exports;
-    const version = this.#exports.abiVersion();
+    const { exports } = instantiateSync<KernelExports>(kernelModule());
+    this.#exports = exports;
+    this.score = exports.score;
+    this.reduce = exports.reduce;
+    this.select = exports.select;
+    this.settle = exports.settle;
+    this.evaluate = exports.evaluate;
+    const version = exports.abiVersion();
     if (version !== ABI_VERSION) {
       throw new KernelError(`kernel.wasm has ABI ${version}, this package needs ${ABI_VERSION}`);
     }
@@ -110,31 +126,6 @@ export class Kernel {
     const staleness = config.metricsStalenessThreshold;
     const held = config.stalenessPolicy === "hold" ? config.holdFor : 0;
     this.#exports.configure(staleness, staleness + held, +(config.stalenessPolicy === "ignore"));
-  }
-
-  /** Scores rows `from` (included) to `to` (excluded). */
-  score(from: number, to: number): void {
-    this.#exports.score(from, to);
-  }
-
-  /** Saturation and counts of the first `n` rows at `now`, into `result`. */
-  reduce(n: number, now: number): void {
-    this.#exports.reduce(n, now);
-  }
-
-  /** As `reduce`, and `candidates` too. */
-  select(n: number, now: number): void {
-    this.#exports.select(n, now);
-  }
-
-  /** Writes `effective` for the first `n` rows at `now`. */
-  settle(n: number, now: number): void {
-    this.#exports.settle(n, now);
-  }
-
-  /** `score`, `select` and `settle` over the first `n` rows, in one crossing. */
-  evaluate(n: number, now: number): void {
-    this.#exports.evaluate(n, now);
   }
 
   /** The one place where views are made: after every growth, on the buffer that is there now. */

@@ -255,13 +255,13 @@ export class EndpointPool implements SaturationSource<Endpoint>, EndpointHost {
     if (StalenessWarner.isFarOff(now, time)) this.#warner.noteTime(now, time);
     // A time ahead of the clock says that the clock was set back; then the newest report counts.
     if (time < endpoint.updateTime && endpoint.updateTime <= now) return false;
-    const { engines } = endpoint;
-    endpoint.take(sample as Sample, time); // findFault has seen that there is one
-    const { index } = endpoint;
+    const { engines, index } = endpoint;
+    const good = sample as Sample; // findFault has seen that there is one
+    endpoint.take(good, time);
     const at = index * ROW;
     const { rows } = this.#kernel;
-    rows[at + WAITING] = endpoint.waiting;
-    rows[at + KV] = endpoint.kv ?? 0;
+    rows[at + WAITING] = good.waitingQueueSize as number;
+    rows[at + KV] = good.kvCacheUsagePercent ?? 0; // no reading: the queue alone decides
     rows[at + UPDATE_TIME] = time;
     if (engines !== endpoint.engines) this.#writeRow(endpoint);
     this.#kernel.score(index, index + 1);
@@ -273,7 +273,7 @@ export class EndpointPool implements SaturationSource<Endpoint>, EndpointHost {
     const { rows } = this.#kernel;
     const at = endpoint.index * ROW;
     rows[at + WAITING] = endpoint.waiting;
-    rows[at + KV] = endpoint.kv ?? 0;
+    rows[at + KV] = endpoint.kv || 0; // no reading: the queue alone decides
     rows[at + UPDATE_TIME] = endpoint.updateTime;
     rows[at + WEIGHT] = endpoint.weight;
     const { queueDepthThreshold, kvCacheUtilThreshold, headroom, engines } = endpoint;

@@ -94,7 +94,7 @@ function snapshotEndpoint(
     id: endpoint.id,
     labels: endpoint.labels,
     waitingQueueSize: orNull(endpoint.waiting),
-    kvCacheUsagePercent: endpoint.kv,
+    kvCacheUsagePercent: orNull(endpoint.kv),
     runningRequests: orNull(endpoint.running),
     kvCapacityTokens: endpoint.kvCapacityTokens ?? null,
     engines,
@@ -133,7 +133,7 @@ function explain(
   if (!(endpoint.waiting < queueLimit)) {
     return { state: "queue-full", reason: `queue ${endpoint.waiting} >= ${round(queueLimit)}` };
   }
-  if (endpoint.kv !== null && !(endpoint.kv < kvLimit)) {
+  if (!endpoint.queueOnly && !(endpoint.kv < kvLimit)) {
     return { state: "kv-full", reason: `KV ${round(endpoint.kv)} >= ${round(kvLimit)}` };
   }
   return { state: "ok", reason: endpoint.queueOnly ? "ok (queue only, no KV reading)" : "ok" };
