@@ -1,2 +1,22 @@
 // plimsoll/telemetry: reading what model servers say of themselves.
-export {};
+
+export {
+  type CapacityRule,
+  ENGINES,
+  type EngineName,
+  type EngineSpec,
+  type MetricRef,
+  metricNames,
+} from "./engines";
+export {
+  type ExpositionReading,
+  type Finding,
+  type PageSample,
+  readExposition,
+} from "./exposition";
+export {
+  LOAD_METRICS_FORMAT,
+  LOAD_METRICS_HEADER,
+  LOAD_METRICS_REQUEST_HEADER,
+  readLoadMetrics,
+} from "./orca";
