@@ -20,3 +20,13 @@ export {
   LOAD_METRICS_REQUEST_HEADER,
   readLoadMetrics,
 } from "./orca";
+export {
+  type ReadingEvent,
+  type ScrapedPool,
+  type Scraper,
+  type ScraperOptions,
+  type ScrapeTarget,
+  startScraper,
+} from "./scraper";
+export type { TargetOptions } from "./targets";
+export type { FetchLike } from "./transport";
