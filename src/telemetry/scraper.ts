@@ -131,8 +131,9 @@ export function startScraper(
   const close = () => {
     closing ??= (async () => {
       options.signal?.removeEventListener("abort", close);
-      await Promise.all(tasks.map((task) => task.stop()));
+      for (const task of tasks) task.stop();
       await (await transport).close();
+      await Promise.all(tasks.map((task) => task.finished()));
     })();
     return closing;
   };
@@ -202,7 +203,7 @@ class ScrapeTask implements ScrapeTarget {
   readonly #pool: ScrapedPool;
   readonly #reader: TargetReader;
   readonly #settings: TaskSettings;
-  readonly #stop = new AbortController();
+  #isStopped = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #current: Promise<void> | undefined;
 
@@ -228,14 +229,19 @@ class ScrapeTask implements ScrapeTarget {
     this.#schedule(this.#settings.random() * this.#settings.interval);
   }
 
-  async stop(): Promise<void> {
+  /** Begins no reading any more. */
+  stop(): void {
+    this.#isStopped = true;
     clearTimeout(this.#timer);
-    this.#stop.abort();
+  }
+
+  /** Resolves when no reading is under way. */
+  async finished(): Promise<void> {
     await this.#current;
   }
 
   #schedule(delayMs: number): void {
-    if (this.#stop.signal.aborted) return;
+    if (this.#isStopped) return;
     this.#timer = setTimeout(() => {
       this.#current = this.#readOnce();
     }, delayMs);
@@ -248,9 +254,9 @@ class ScrapeTask implements ScrapeTarget {
     if (this.#pool.get(this.id) === undefined) return this.#schedule(this.#settings.interval);
     const reading = this.#pool.beginReading(this.id);
     const begun = performance.now();
-    const read = await this.#reader.read(this.#stop.signal, this.#settings.timeout);
+    const read = await this.#reader.read(this.#settings.timeout);
     this.lastDurationMs = performance.now() - begun;
-    if (this.#stop.signal.aborted) return;
+    if (this.#isStopped) return;
     const accepted = read.error === undefined && reading.report(read.sample);
     this.findings = read.findings;
     this.lastError = read.error;

@@ -131,9 +131,11 @@ function endsName(code: number): boolean {
   return code === BRACE_OPEN || code === SPACE || code === TAB;
 }
 
+/** Where the line ends, a carriage return before the newline left out. */
 function lineEnd(page: string, from: number): number {
-  const end = page.indexOf("\n", from);
-  return end < 0 ? page.length : end;
+  const newline = page.indexOf("\n", from);
+  const end = newline < 0 ? page.length : newline;
+  return page.charCodeAt(end - 1) === CR ? end - 1 : end;
 }
 
 /** Reads what follows a metric's name: labels, value, and what may stand behind it. */
@@ -217,20 +219,17 @@ function skipBlanks(page: string, from: number): number {
 
 function tokenEnd(page: string, from: number, lineEndAt: number): number {
   let at = from;
-  while (at < lineEndAt && !isBlank(page.charCodeAt(at))) at++;
+  while (at < lineEndAt && page.charCodeAt(at) !== SPACE && page.charCodeAt(at) !== TAB) at++;
   return at;
-}
-
-function isBlank(code: number): boolean {
-  return code === SPACE || code === TAB || code === CR;
 }
 
 /** Behind a value stands nothing, a timestamp, or an exemplar. */
 function isTail(page: string, from: number, end: number): boolean {
-  const tail = page.slice(from, end).trim();
-  if (tail === "" || tail.charCodeAt(0) === HASH) return true;
+  const at = skipBlanks(page, from);
+  if (at >= end || page.charCodeAt(at) === HASH) return true;
+  const tail = page.slice(at, end);
   const [timestamp = "", ...rest] = tail.split(/[ \t]+/);
-  return TIMESTAMP.test(timestamp) && (rest.length === 0 || rest[0] === "#");
+  return TIMESTAMP.test(timestamp) && (!rest[0] || rest[0].startsWith("#"));
 }
 
 function toNumber(text: string): number {

@@ -43,33 +43,22 @@ export class TargetReader {
     return this.#engine;
   }
 
-  /** One reading, over after `timeoutMs` at the latest, or when `signal` aborts. */
-  async read(signal: AbortSignal, timeoutMs: number): Promise<TargetReading> {
-    const limit = new AbortController();
-    const stop = () => limit.abort(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-    const timer = setTimeout(
-      () => limit.abort(new Error(`no whole answer within ${timeoutMs} ms`)),
-      timeoutMs,
-    );
+  /** One reading, over after `timeoutMs` at the latest. */
+  async read(timeoutMs: number): Promise<TargetReading> {
     try {
-      return this.#toReading(await this.#readPage(limit.signal));
+      return this.#toReading(await this.#readPage(timeoutMs));
     } catch (error) {
-      const cause = limit.signal.aborted ? limit.signal.reason : error;
-      return { sample: undefined, findings: [], error: describeFailure(cause) };
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", stop);
+      return { sample: undefined, findings: [], error: describeFailure(error) };
     }
   }
 
-  async #readPage(signal: AbortSignal): Promise<ExpositionReading> {
+  async #readPage(timeoutMs: number): Promise<ExpositionReading> {
     const query = this.#shortQuery();
     if (query !== undefined) {
-      const short = await this.#tryShort(query, signal);
+      const short = await this.#tryShort(query, timeoutMs);
       if (short !== undefined) return short;
     }
-    const page = await this.#get(this.#target.query, signal);
+    const page = await this.#get(this.#target.query, timeoutMs);
     let reading = readExposition(page, this.#engine);
     // Another engine may have taken the address.
     const isSilent = reading.findings.some(({ code }) => code === "no-samples");
@@ -83,17 +72,12 @@ export class TargetReader {
    * Exporters of the Python client answer `?name[]=...` with a page of under 1 KB, others ignore it.
    * A short page that lacks something, or none at all, is not asked for again.
    */
-  async #tryShort(query: string, signal: AbortSignal): Promise<ExpositionReading | undefined> {
-    try {
-      const reading = readExposition(await this.#get(query, signal), this.#engine);
-      if (saysAsMuch(reading.sample, this.#whole)) return reading;
-      this.#isShortRefused = true;
-    } catch (error) {
-      if (signal.aborted) throw error;
-      // It may be the server that is down; then the whole page fails too, and says why.
-      this.#isShortRefused = true;
-    }
-    return undefined;
+  async #tryShort(query: string, timeoutMs: number): Promise<ExpositionReading | undefined> {
+    // When this fails, the next reading asks for the whole page, and says why if that fails too.
+    this.#isShortRefused = true;
+    const reading = readExposition(await this.#get(query, timeoutMs), this.#engine);
+    this.#isShortRefused = !saysAsMuch(reading.sample, this.#whole);
+    return this.#isShortRefused ? undefined : reading;
   }
 
   #shortQuery(): string | undefined {
@@ -103,11 +87,11 @@ export class TargetReader {
     return `${this.#target.query === "" ? "?" : `${this.#target.query}&`}${names.join("&")}`;
   }
 
-  async #get(query: string, signal: AbortSignal): Promise<Uint8Array> {
+  async #get(query: string, timeoutMs: number): Promise<Uint8Array> {
     const { origin, path, headers } = this.#target;
     const transport = await this.#transport;
     const maxBytes = this.#maxBytes;
-    return transport.get({ origin, path: path + query, headers, signal, maxBytes });
+    return transport.get({ origin, path: path + query, headers, timeoutMs, maxBytes });
   }
 
   /** KV usage that an engine has reported and stops reporting is no "has none": it is unusable. */

@@ -9,11 +9,12 @@ export interface PageRequest {
   /** Path and query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly signal: AbortSignal;
+  /** The whole answer must be there within this time. */
+  readonly timeoutMs: number;
   readonly maxBytes: number;
 }
 
-/** Gets pages; `close` ends its connections at once. */
+/** Gets pages; `close` ends what is under way, and its connections, at once. */
 export interface Transport {
   /** @throws TelemetryError when the answer is no page; other errors come from the network. */
   get(request: PageRequest): Promise<Uint8Array>;
@@ -62,6 +63,11 @@ export function checkAnswer(
   }
 }
 
+/** What to say of an answer that does not come, or not to an end. */
+export function tooSlow(timeoutMs: number): TelemetryError {
+  return new TelemetryError(`no whole answer within ${timeoutMs} ms`);
+}
+
 /** What to say of a body that goes on and on. */
 export function tooLarge(maxBytes: number): TelemetryError {
   return new TelemetryError(`the page is larger than ${maxBytes} bytes: is this a metrics page?`);
@@ -69,29 +75,48 @@ export function tooLarge(maxBytes: number): TelemetryError {
 
 class FetchTransport implements Transport {
   readonly #fetch: FetchLike;
+  readonly #closed = new AbortController();
 
   constructor(fetchLike: FetchLike) {
     this.#fetch = fetchLike;
   }
 
   async get(request: PageRequest): Promise<Uint8Array> {
-    const { origin, path, headers, signal, maxBytes } = request;
-    const response = await this.#fetch(origin + path, { headers, signal, redirect: "manual" });
+    const { origin, path, headers, timeoutMs, maxBytes } = request;
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(tooSlow(timeoutMs)), timeoutMs);
+    const stop = () => limit.abort(this.#closed.signal.reason);
+    this.#closed.signal.addEventListener("abort", stop, { once: true });
+    const { signal } = limit;
     try {
-      checkAnswer(
-        // A browser hides what a redirect said.
-        response.type === "opaqueredirect" ? 302 : response.status,
-        response.headers.get("location"),
-        response.headers.get("content-encoding"),
-      );
-      return await readBody(response, maxBytes);
+      const response = await this.#fetch(origin + path, { headers, signal, redirect: "manual" });
+      return await readAnswer(response, maxBytes);
     } catch (error) {
-      await response.body?.cancel().catch(ignore);
-      throw error;
+      throw signal.aborted ? signal.reason : error;
+    } finally {
+      clearTimeout(timer);
+      this.#closed.signal.removeEventListener("abort", stop);
     }
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.#closed.abort(new TelemetryError("the scraper was closed"));
+  }
+}
+
+async function readAnswer(response: Response, maxBytes: number): Promise<Uint8Array> {
+  try {
+    checkAnswer(
+      // A browser hides what a redirect said.
+      response.type === "opaqueredirect" ? 302 : response.status,
+      response.headers.get("location"),
+      response.headers.get("content-encoding"),
+    );
+    return await readBody(response, maxBytes);
+  } catch (error) {
+    await response.body?.cancel().catch(ignore);
+    throw error;
+  }
 }
 
 /** The body is being thrown away, so that it cannot be read to its end is no news. */
