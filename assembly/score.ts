@@ -28,16 +28,14 @@ export function score(from: u32, to: u32): void {
     const load = v128.load(row, WAITING);
     const time = f64.load(row, UPDATE_TIME);
     const ratios = f64x2.div(load, v128.load(row, QUEUE_THRESHOLD));
-    // + 0 makes -0 of an empty queue 0, as f64.max would.
-    const worst = f64x2.add(
-      f64x2.pmax(ratios, v128.shuffle<f64>(ratios, ratios, 1, 0)), zero);
-    // ratios == ratios refuses 0/0 from a threshold of 0, so that a sum can never become NaN.
-    const counts = v128.and(
-      v128.and(f64x2.ge(load, zero), f64x2.lt(load, infinity)), f64x2.eq(ratios, ratios));
+    const worst = f64.max(f64x2.extract_lane(ratios, 0), f64x2.extract_lane(ratios, 1));
+    const counts = v128.and(f64x2.ge(load, zero), f64x2.lt(load, infinity));
+    // `worst == worst` refuses 0/0 from a threshold of 0, so that a sum can never become NaN.
     // Without branches: which rows pass is not predictable.
-    const usable = i32(i64x2.all_true(counts)) & i32(f64.abs(time) < Infinity);
+    const usable =
+      i32(i64x2.all_true(counts)) & i32(f64.abs(time) < Infinity) & i32(worst == worst);
     const under = i32(i64x2.all_true(f64x2.lt(load, v128.load(row, QUEUE_LIMIT))));
-    f64.store(scores + at, select<f64>(f64x2.extract_lane(worst, 0), 1, usable));
+    f64.store(scores + at, select<f64>(worst, 1, usable));
     i64.store(passes + at, -(<i64>(usable & under)));
     f64.store(times + at, select<f64>(time, NaN, usable));
     f64.store(weights + at, f64.load(row, WEIGHT));
