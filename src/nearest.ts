@@ -4,10 +4,10 @@
 /** The nearest of `known`, or `undefined` where none is near enough to be a slip of the pen. */
 export function nearestKey(word: string, known: readonly string[]): string | undefined {
   let best: string | undefined;
-  let least = Math.max(2, Math.floor(word.length / 3)) + 1;
+  let least = Number.POSITIVE_INFINITY;
   for (const key of known) {
     const edits = countEdits(word.toLowerCase(), key.toLowerCase());
-    if (edits < least) {
+    if (edits < least && edits <= Math.max(2, key.length / 3)) {
       least = edits;
       best = key;
     }
