@@ -1,8 +1,11 @@
-import { copyFile } from "node:fs/promises";
+import { copyFile, readFile } from "node:fs/promises";
+import type { Plugin } from "esbuild";
 import { defineConfig, type Options } from "tsup";
 
 /** The subpaths of the package. */
 const entry = { index: "src/index.ts", telemetry: "src/telemetry/index.ts" };
+
+const { version } = JSON.parse(await readFile("package.json", "utf8"));
 
 const shared: Options = {
   target: "es2022",
@@ -10,13 +13,23 @@ const shared: Options = {
   splitting: true,
   sourcemap: true,
   minify: true,
-  // Names survive, so that `error.name` and stack traces stay readable.
-  keepNames: false,
   noExternal: ["@assemblyscript/loader"],
   external: [/^node:/],
   loader: { ".wasm": "base64" },
+  define: { VERSION: JSON.stringify(version) },
   esbuildOptions(options) {
     options.mainFields = ["module", "main"];
+  },
+};
+
+/** In workerd the kernel is a module that the platform has compiled, and comes as a file. */
+const kernelAsModule: Plugin = {
+  name: "kernel-as-module",
+  setup(build) {
+    build.onResolve({ filter: /\/kernel-module$/ }, ({ resolveDir }) => ({
+      path: `${resolveDir}/kernel-module.workerd.ts`,
+    }));
+    build.onResolve({ filter: /^\.\/kernel\.wasm$/ }, ({ path }) => ({ path, external: true }));
   },
 };
 
@@ -26,7 +39,22 @@ export default defineConfig([
     entry,
     format: ["esm", "cjs"],
     dts: true,
-    clean: true,
     onSuccess: () => copyFile("build/kernel.wasm", "dist/kernel.wasm"),
+  },
+  {
+    ...shared,
+    entry,
+    format: "esm",
+    outDir: "dist/workerd",
+    esbuildPlugins: [kernelAsModule],
+    onSuccess: () => copyFile("build/kernel.wasm", "dist/workerd/kernel.wasm"),
+  },
+  {
+    ...shared,
+    entry: { cli: "src/cli/main.ts" },
+    format: "esm",
+    platform: "node",
+    minify: false,
+    external: ["undici", "commander", "yaml"],
   },
 ]);

@@ -71,7 +71,8 @@ export interface Field<T> {
   read(value: unknown): T | undefined;
 }
 
-type Fields<T> = { readonly [K in keyof T]-?: Field<NonNullable<T[K]>> };
+/** A field for every option. */
+export type Fields<T> = { readonly [K in keyof T]-?: Field<NonNullable<T[K]>> };
 
 const queueDepthThreshold = number(
   "an integer > 0 (requests)",
@@ -80,17 +81,19 @@ const queueDepthThreshold = number(
 const kvCacheUtilThreshold = number("a fraction > 0 and <= 1", (v) => v > 0 && v <= 1);
 const headroom = number("a fraction >= 0 (0.2 is 20 %)", (v) => v >= 0);
 
-const CONFIG_FIELDS: Fields<ResolvedConfig> = {
+/** The options of a detector or pool. */
+export const CONFIG_FIELDS: Fields<ResolvedConfig> = {
   queueDepthThreshold,
   kvCacheUtilThreshold,
-  metricsStalenessThreshold: duration('a duration > 0, such as "200ms"', (ms) => ms > 0),
+  metricsStalenessThreshold: durationField('a duration > 0, such as "200ms"', (ms) => ms > 0),
   headroom,
   stalenessPolicy: oneOf<StalenessPolicy>("saturated", "ignore", "hold"),
-  holdFor: duration('a duration >= 0, such as "2s"', (ms) => ms >= 0),
+  holdFor: durationField('a duration >= 0, such as "2s"', (ms) => ms >= 0),
   aggregation: oneOf<Aggregation>("mean", "weighted", "max", "capped"),
 };
 
-const ENDPOINT_FIELDS: Fields<EndpointOptions> = {
+/** The options of one endpoint. */
+export const ENDPOINT_FIELDS: Fields<EndpointOptions> = {
   queueDepthThreshold,
   kvCacheUtilThreshold,
   headroom,
@@ -200,14 +203,16 @@ function number(rule: string, isRight: (value: number) => boolean): Field<number
   };
 }
 
-function oneOf<T extends string>(...words: T[]): Field<T> {
+/** One of a few words. */
+export function oneOf<T extends string>(...words: T[]): Field<T> {
   return {
     rule: `one of ${words.map((word) => `"${word}"`).join(", ")}`,
     read: (value) => words.find((word) => word === value),
   };
 }
 
-function duration(rule: string, isRight: (ms: number) => boolean): Field<number> {
+/** A duration in Go notation or ms, read as ms. */
+export function durationField(rule: string, isRight: (ms: number) => boolean): Field<number> {
   return {
     rule,
     read: (value) => {

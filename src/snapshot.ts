@@ -124,7 +124,7 @@ function explain(
     return { state: "unusable", reason: endpoint.lastFault ?? "no reading yet" };
   }
   if (age > staleness) {
-    const reason = `last reading ${formatAge(age)} ago, older than ${formatDuration(staleness)}`;
+    const reason = `read ${formatAge(age)} ago > ${formatDuration(staleness)}`;
     return { state: "stale", reason };
   }
   if (age < -staleness) {

@@ -221,7 +221,7 @@ describe("decisions", () => {
       "ok",
       "queue 7 >= 5",
       "KV 0.95 >= 0.8",
-      "last reading 5s ago, older than 200ms",
+      "read 5s ago > 200ms",
       "reading 300ms in the future",
       "no reading yet",
     ]);

@@ -1,8 +1,8 @@
 // Reads the pages of many endpoints at an interval and reports them to a pool. Each endpoint has its
 // own rhythm, so that a slow or dead one delays no other.
 
-import { type ResolvedConfig, readFields } from "../config";
-import { type Duration, formatDuration, parseDuration } from "../duration";
+import { durationField, type ResolvedConfig, readFields } from "../config";
+import { type Duration, formatDuration } from "../duration";
 import { ConfigError, type ConfigFault } from "../errors";
 import type { Logger } from "../logger";
 import type { Reading } from "../pool";
@@ -156,8 +156,8 @@ function resolveOptions(options: ScraperOptions): Settings {
   const { interval, timeout, maxBodyBytes } = options;
   const given = readFields<Settings>(
     {
-      interval: positiveDuration("50ms"),
-      timeout: positiveDuration("1s"),
+      interval: durationField('a duration > 0, such as "50ms"', (ms) => ms > 0),
+      timeout: durationField('a duration > 0, such as "1s"', (ms) => ms > 0),
       maxBodyBytes: {
         rule: "an integer > 0 (bytes)",
         read: (value) => (Number.isInteger(value) && Number(value) > 0 ? Number(value) : undefined),
@@ -169,20 +169,6 @@ function resolveOptions(options: ScraperOptions): Settings {
   );
   if (faults.length > 0) throw new ConfigError(faults);
   return { ...DEFAULTS, ...given };
-}
-
-function positiveDuration(example: string) {
-  return {
-    rule: `a duration > 0, such as "${example}"`,
-    read: (value: unknown) => {
-      try {
-        const ms = parseDuration(value as Duration); // parseDuration checks the type itself
-        return ms > 0 ? ms : undefined;
-      } catch {
-        return undefined; // the fault that is reported names value and rule
-      }
-    },
-  };
 }
 
 interface TaskSettings extends Settings {

@@ -1,0 +1,185 @@
+// A config file, YAML or JSON: read, checked, and every fault with its line and column.
+
+import { type Document, isMap, isNode, isPair, LineCounter, parseDocument } from "yaml";
+import {
+  CONFIG_FIELDS,
+  type DetectorConfig,
+  durationField,
+  ENDPOINT_FIELDS,
+  type EndpointOptions,
+  type Fields,
+  oneOf,
+  type ResolvedConfig,
+  readFields,
+} from "../config";
+import { formatDuration } from "../duration";
+import { type ConfigFault, describeFault } from "../errors";
+import { ENGINES, type EngineName } from "../telemetry/engines";
+import { resolveTargets, type TargetOptions } from "../telemetry/targets";
+
+/** An endpoint of a config file: where it is, and how it differs. */
+export type FileEndpoint = TargetOptions & EndpointOptions;
+
+/** What a config file may say. Durations are in ms once it is read. */
+export interface FileConfig {
+  readonly detector: DetectorConfig;
+  readonly endpoints: readonly FileEndpoint[];
+  readonly interval: number | undefined;
+  readonly timeout: number | undefined;
+  readonly engine: EngineName | undefined;
+}
+
+/** A fault and where it stands, both counted from 1. */
+export interface PlacedFault extends ConfigFault {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** A file that was read: a config, or all its faults. */
+export type FileReading =
+  | { readonly config: FileConfig; readonly faults: readonly [] }
+  | { readonly config: undefined; readonly faults: readonly PlacedFault[] };
+
+interface TopLevel {
+  interval: number;
+  timeout: number;
+  engine: EngineName;
+  endpoints: unknown[];
+}
+
+const engineField = oneOf<EngineName>(...ENGINES.map(({ name }) => name));
+const TOP_FIELDS: Fields<TopLevel> = {
+  interval: durationField('a duration > 0, such as "50ms"', (ms) => ms > 0),
+  timeout: durationField('a duration > 0, such as "1s"', (ms) => ms > 0),
+  engine: engineField,
+  endpoints: {
+    rule: "a list of endpoints",
+    read: (value) => (Array.isArray(value) ? value : undefined),
+  },
+};
+const text = { rule: "a text", read: (v: unknown) => (typeof v === "string" ? v : undefined) };
+const FILE_ENDPOINT_FIELDS: Fields<FileEndpoint> = {
+  ...ENDPOINT_FIELDS,
+  url: text,
+  id: text,
+  engine: engineField,
+  headers: ENDPOINT_FIELDS.labels,
+};
+/** More aliases than this are a bomb, not a config. */
+const MAX_ALIASES = 100;
+
+/** Reads the text of a config file. */
+export function readConfigText(source: string): FileReading {
+  const lines = new LineCounter();
+  const document = parseDocument(source, { lineCounter: lines, customTags: [], uniqueKeys: true });
+  const syntax = [...document.errors, ...document.warnings].map((error) => ({
+    path: "",
+    value: undefined,
+    rule: error.message.split("\n")[0]?.replace(/ at line \d+, column \d+:?$/, "") ?? error.code,
+    ...placeAt(lines, error.pos[0]),
+  }));
+  if (syntax.length > 0) return { config: undefined, faults: syntax };
+  let value: unknown;
+  try {
+    value = document.toJS({ maxAliasCount: MAX_ALIASES }) ?? {};
+  } catch (error) {
+    const rule = error instanceof Error ? error.message : String(error);
+    return {
+      config: undefined,
+      faults: [{ path: "", value: undefined, rule, line: 1, column: 1 }],
+    };
+  }
+  const faults: ConfigFault[] = [];
+  const config = readConfigValue(value, faults);
+  if (faults.length === 0) return { config, faults: [] };
+  return { config: undefined, faults: faults.map((fault) => place(fault, document, lines)) };
+}
+
+function readConfigValue(value: unknown, faults: ConfigFault[]): FileConfig {
+  const given = readFields<ResolvedConfig & TopLevel>(
+    { ...CONFIG_FIELDS, ...TOP_FIELDS },
+    value,
+    "",
+    faults,
+  );
+  const { interval, timeout, engine, endpoints = [], ...detector } = given;
+  const read = endpoints.map((endpoint, i) => readEndpoint(endpoint, i, engine, faults));
+  return {
+    detector,
+    endpoints: read.filter((endpoint) => endpoint !== undefined),
+    interval,
+    timeout,
+    engine,
+  };
+}
+
+function readEndpoint(
+  value: unknown,
+  i: number,
+  engine: EngineName | undefined,
+  faults: ConfigFault[],
+): FileEndpoint | undefined {
+  const path = `endpoints.${i}`;
+  const given = typeof value === "string" ? { url: value } : value;
+  const options = readFields(FILE_ENDPOINT_FIELDS, given, path, faults);
+  try {
+    const target: TargetOptions = { ...options, url: options.url ?? "" };
+    resolveTargets([target], engine);
+    return target;
+  } catch {
+    const rule = "must be an http or https address such as http://10.0.0.7:8000";
+    faults.push({ path: `${path}.url`, value: options.url, rule });
+    return undefined;
+  }
+}
+
+function placeAt(lines: LineCounter, offset: number): { line: number; column: number } {
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(1, line), column: Math.max(1, col) };
+}
+
+/** The place of a fault: its key where there is one, else the nearest node that holds it. */
+function place(fault: ConfigFault, document: Document, lines: LineCounter): PlacedFault {
+  const keys = fault.path === "" ? [] : fault.path.split(".");
+  for (let depth = keys.length; depth >= 0; depth--) {
+    const offset = offsetOf(document, keys.slice(0, depth));
+    if (offset !== undefined) return { ...fault, ...placeAt(lines, offset) };
+  }
+  return { ...fault, line: 1, column: 1 };
+}
+
+function offsetOf(document: Document, keys: readonly string[]): number | undefined {
+  const key = keys.at(-1);
+  const parent = keys.length > 1 ? document.getIn(keys.slice(0, -1), true) : document.contents;
+  if (key === undefined) return isNode(parent) ? parent.range?.[0] : undefined;
+  if (isMap(parent)) {
+    const pair = parent.items.find((item) => isPair(item) && String(item.key) === key);
+    return isNode(pair?.key) ? pair.key.range?.[0] : undefined;
+  }
+  const node = document.getIn(keys, true);
+  return isNode(node) ? node.range?.[0] : undefined;
+}
+
+/** Faults as lines that editors and people can follow. */
+export function printFaults(file: string, faults: readonly PlacedFault[]): string {
+  return faults
+    .map((fault) => {
+      const what =
+        fault.value === undefined
+          ? `${fault.path}${fault.path && ": "}${fault.rule}`
+          : describeFault(fault);
+      return `${file}:${fault.line}:${fault.column}: ${what}`;
+    })
+    .join("\n");
+}
+
+/** The scrape settings of a config as people write them. */
+export function printScrape(config: FileConfig): Record<string, unknown> {
+  const { interval, timeout, engine, endpoints } = config;
+  return {
+    ...(engine === undefined ? {} : { engine }),
+    interval: formatDuration(interval ?? 50),
+    timeout: formatDuration(timeout ?? 1000),
+    endpoints,
+  };
+}
