@@ -39,7 +39,7 @@ export async function scorePages(files: readonly string[], options: ScoreOptions
   } else {
     const lines = render(snapshot, {
       paint: paintFor(process.stdout),
-      width: process.stdout.columns ?? 120,
+      width: process.stdout.columns ?? Number.POSITIVE_INFINITY,
       height: Number.POSITIVE_INFINITY,
       about: (id) => about.get(id) ?? {},
     });

@@ -53,7 +53,7 @@ export function render(snapshot: PoolSnapshot, options: ViewOptions): string[] {
     head.push(paint("dim", clip(`history ${sparkline(history.slice(-room), 1.5)}`, width)));
   }
   const tail = footer === undefined ? [] : [paint("dim", clip(footer, width))];
-  const room = Math.max(1, height - head.length - tail.length - 3);
+  const room = Math.max(1, height - head.length - tail.length - 4);
   const shown = snapshot.endpoints.slice(0, room);
   const hidden = snapshot.endpoints.length - shown.length;
   const rows = endpointTable(shown, options);

@@ -149,7 +149,7 @@ class Watcher {
     const help = `q quits   read every ${this.#options.config.interval ?? 50} ms, stale after ${staleness} ms`;
     return render(snapshot, {
       paint: paintFor(process.stdout),
-      width: process.stdout.columns ?? 120,
+      width: process.stdout.columns ?? Number.POSITIVE_INFINITY,
       height,
       history: once ? undefined : this.#history,
       about: (id) => this.#about(id),
