@@ -1,4 +1,4 @@
-import { copyFile, readFile } from "node:fs/promises";
+import { copyFile, readFile, writeFile } from "node:fs/promises";
 import type { Plugin } from "esbuild";
 import { defineConfig, type Options } from "tsup";
 
@@ -33,14 +33,28 @@ const kernelAsModule: Plugin = {
   },
 };
 
+/** CommonJS has no shared chunks: one file holds all, so that classes are the same everywhere. */
+async function writeCommonJs(): Promise<void> {
+  for (const name of Object.keys(entry)) {
+    await writeFile(`dist/${name}.cjs`, `module.exports = require("./all.cjs").${name};\n`);
+  }
+}
+
 export default defineConfig([
   {
     ...shared,
     entry,
-    format: ["esm", "cjs"],
-    dts: true,
+    format: "esm",
     onSuccess: () => copyFile("build/kernel.wasm", "dist/kernel.wasm"),
   },
+  {
+    ...shared,
+    entry: { all: "src/all.ts" },
+    format: "cjs",
+    splitting: false,
+    onSuccess: writeCommonJs,
+  },
+  { ...shared, entry, format: ["esm", "cjs"], dts: { only: true } },
   {
     ...shared,
     entry,

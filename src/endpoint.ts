@@ -10,7 +10,8 @@ export type EndpointState = "ok" | "queue-full" | "kv-full" | "stale" | "future"
 
 /** What the pool does for its endpoints. Kept narrow so that an endpoint cannot reach further. */
 export interface EndpointHost {
-  readonly config: ResolvedConfig;
+  /** The pool's config at this moment. */
+  config(): ResolvedConfig;
   /** Thresholds, weight or labels changed. */
   endpointChanged(endpoint: Endpoint): void;
 }
@@ -65,17 +66,17 @@ export class Endpoint {
 
   /** Q of this endpoint, in requests, before it is multiplied by the number of engines. */
   get queueDepthThreshold(): number {
-    return this.#options.queueDepthThreshold ?? this.#host.config.queueDepthThreshold;
+    return this.#options.queueDepthThreshold ?? this.#host.config().queueDepthThreshold;
   }
 
   /** K of this endpoint, a fraction. */
   get kvCacheUtilThreshold(): number {
-    return this.#options.kvCacheUtilThreshold ?? this.#host.config.kvCacheUtilThreshold;
+    return this.#options.kvCacheUtilThreshold ?? this.#host.config().kvCacheUtilThreshold;
   }
 
   /** h of this endpoint, a fraction. */
   get headroom(): number {
-    return this.#options.headroom ?? this.#host.config.headroom;
+    return this.#options.headroom ?? this.#host.config().headroom;
   }
 
   /** Its part of the pool under the aggregation "weighted". */

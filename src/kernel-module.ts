@@ -19,15 +19,14 @@ export function kernelModule(): WebAssembly.Module {
 function compile(): WebAssembly.Module {
   if (typeof WebAssembly === "undefined") {
     throw new KernelError(
-      "this host has no WebAssembly: plimsoll needs Node >= 20, a current browser, or the like " +
-        "(node --jitless turns it off)",
+      "this host has no WebAssembly, which the kernel needs (node --jitless turns it off)",
     );
   }
   const bytes = Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
   if (!WebAssembly.validate(bytes)) {
     throw new KernelError(
-      "this host's WebAssembly has no SIMD (fixed-width 128-bit), which the kernel needs: " +
-        "Node >= 16.4, Chrome >= 91, Firefox >= 89 and Safari >= 16.4 have it",
+      "this host's WebAssembly has no SIMD, which the kernel needs: Chrome 91, Firefox 89 and " +
+        "Safari 16.4 have it",
     );
   }
   try {

@@ -55,7 +55,7 @@ enum Known {
  * pool.report("http://10.0.0.7:8000", { waitingQueueSize: 2, kvCacheUsagePercent: 0.4 });
  * pool.saturation(); // 0.5
  */
-export class EndpointPool implements SaturationSource<Endpoint>, EndpointHost {
+export class EndpointPool implements SaturationSource<Endpoint> {
   readonly #clock: () => number;
   readonly #warner: StalenessWarner;
   readonly #subscribers = new Subscribers();
@@ -65,6 +65,15 @@ export class EndpointPool implements SaturationSource<Endpoint>, EndpointHost {
   readonly #candidates: Endpoint[] = [];
   readonly #stalenessGiven: boolean;
   readonly #aggregate: number;
+  readonly #host: EndpointHost = {
+    config: () => this.#config,
+    endpointChanged: (endpoint) => {
+      if (endpoint.index < 0) return;
+      this.#writeRow(endpoint);
+      this.#kernel.score(endpoint.index, endpoint.index + 1);
+      this.#changed();
+    },
+  };
   #config: ResolvedConfig;
   #known = Known.Nothing;
   #evaluation: Evaluation<Endpoint> | undefined;
@@ -118,7 +127,7 @@ export class EndpointPool implements SaturationSource<Endpoint>, EndpointHost {
           "get(id).update(...), or remove it first",
       );
     }
-    const endpoint = new Endpoint(id, resolveEndpointOptions(options), this);
+    const endpoint = new Endpoint(id, resolveEndpointOptions(options), this.#host);
     const index = this.#endpoints.length;
     const moved = this.#kernel.reserve(index + 1);
     endpoint.index = index;
@@ -229,14 +238,6 @@ export class EndpointPool implements SaturationSource<Endpoint>, EndpointHost {
       this.#changed();
     }
     return this.#config.metricsStalenessThreshold;
-  }
-
-  /** @internal */
-  endpointChanged(endpoint: Endpoint): void {
-    if (endpoint.index < 0) return;
-    this.#writeRow(endpoint);
-    this.#kernel.score(endpoint.index, endpoint.index + 1);
-    this.#changed();
   }
 
   #report(

@@ -27,9 +27,8 @@ export class StalenessWarner {
     this.#staleAt = now;
     this.#logger.warn(
       `${this.#name}: ${stale + unusable} of ${n} endpoints have no fresh telemetry ` +
-        `(${stale} older than ${formatDuration(stalenessMs)}, ${unusable} without a usable ` +
-        "reading); check that they are scraped, that the scrape interval is shorter than " +
-        "metricsStalenessThreshold, and that their /metrics answers",
+        `(${stale} older than ${formatDuration(stalenessMs)}, ${unusable} without a reading); ` +
+        "check that they are scraped, more often than that, and that their /metrics answers",
     );
   }
 
@@ -44,8 +43,8 @@ export class StalenessWarner {
     this.#clockAt = now;
     this.#logger.warn(
       `${this.#name}: a reading has updateTime ${time} where the clock says ${now}: usually a ` +
-        "time from the other clock (Date.now counts from 1970, performance.now from the start " +
-        "of the process); pass the clock that stamps your readings as `clock`",
+        "time from the other clock (Date.now or performance.now); pass the one that stamps your " +
+        "readings as `clock`",
     );
   }
 }

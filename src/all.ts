@@ -1,0 +1,4 @@
+// Every subpath in one module, for the CommonJS build alone; see tsup.config.ts.
+
+export * as index from "./index";
+export * as telemetry from "./telemetry/index";

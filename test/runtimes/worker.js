@@ -1,0 +1,11 @@
+// What workerd runs: answers every request with the decision of the built package.
+
+import { decide } from "decide.js";
+import * as core from "index.js";
+import * as telemetry from "telemetry.js";
+
+export default {
+  fetch() {
+    return new Response(decide(core, telemetry));
+  },
+};
