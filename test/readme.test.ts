@@ -1,0 +1,91 @@
+// README.md is true: every JavaScript snippet runs and prints what its comments say, and every
+// command line in it is one that is known to work.
+//
+//   ```js   runs as an ES module. A line that ends in `// prints X` must print X, in order.
+//   ```sh   each line must be in COMMANDS below, with how it is proved.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { ConfigError, resolveConfig } from "../src/index";
+import { ENGINES } from "../src/telemetry/engines";
+
+const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+const pkg = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+
+function blocks(language: string): string[] {
+  const pattern = new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g");
+  return [...readme.matchAll(pattern)].map(([, code = ""]) => code);
+}
+
+const cli = (...args: string[]) =>
+  spawnSync(process.execPath, ["dist/cli.js", ...args], { encoding: "utf8", timeout: 20_000 });
+const helpOf = (command: string) => cli(command, "--help").stdout;
+
+/** Command lines of the README, and what proves each. */
+const COMMANDS: Record<string, () => void> = {
+  "npm ci && npm start": () => {
+    expect(pkg.scripts.start).toBe("npm run build --silent && node dist/cli.js watch --demo");
+    expect(cli("watch", "--demo", "--once").stdout).toContain("candidates");
+  },
+  "npm ci && npm test": () => expect(pkg.scripts.test).toBe("vitest run"),
+  "npm run bench": () => expect(pkg.scripts.bench).toContain("bench/kernel.ts"),
+  "npm ci --ignore-scripts --prefix test/runtimes": () =>
+    expect(readFileSync("test/runtimes/package-lock.json", "utf8")).toContain("workerd"),
+  "npm run test:runtimes": () => expect(pkg.scripts["test:runtimes"]).toBeDefined(),
+  "npm run test:browser": () => expect(pkg.scripts["test:browser"]).toBeDefined(),
+  "npx plimsoll watch http://10.0.0.7:8000 http://10.0.0.8:8000": () =>
+    expect(helpOf("watch")).toContain("[urls...]"),
+  "npx plimsoll watch --config plimsoll.yaml --record monday.jsonl": () =>
+    expect(helpOf("watch")).toContain("--record <file>"),
+  "npx plimsoll score --replay monday.jsonl --set queueDepthThreshold=8": () =>
+    expect(helpOf("score")).toContain("--set <key=value...>"),
+  "curl -s http://10.0.0.7:8000/metrics | npx plimsoll score -": () =>
+    expect(helpOf("score")).toContain("standard input"),
+  "npx plimsoll check plimsoll.yaml": () => expect(helpOf("check")).toContain("<config>"),
+};
+
+describe("JavaScript snippets", () => {
+  test.each(blocks("js").map((code) => [code.trim().split("\n").at(0), code]))("%s", (_, code) => {
+    const expected = [...code.matchAll(/\/\/ prints (.*)$/gm)].map(([, text]) => text);
+    const args = ["--input-type=module", "-e", code];
+    const printed = execFileSync(process.execPath, args, { encoding: "utf8", timeout: 20_000 });
+    expect(printed.trim().split("\n").filter(Boolean)).toEqual(expected);
+  });
+});
+
+describe("command lines", () => {
+  const lines = blocks("sh").flatMap((code) =>
+    code
+      .split("\n")
+      .map((line) => line.replace(/#.*$/, "").trim())
+      .filter((line) => line !== ""),
+  );
+
+  test.each(lines)("%s", (line) => {
+    const proof = COMMANDS[line];
+    if (proof === undefined) expect.unreachable(`no proof for: ${line}`);
+    proof?.();
+  });
+});
+
+describe("tables", () => {
+  test("name every option with its default, and no other", () => {
+    for (const [key, value] of Object.entries(resolveConfig({}))) {
+      const row = readme.split("\n").find((line) => line.startsWith(`| \`${key}\` |`));
+      const shown = key.endsWith("Threshold") && value === 200 ? "200ms" : value === 2000 ? "2s" : value;
+      expect(row, key).toContain(`\`${shown}\``);
+    }
+    expect(() => resolveConfig({ nothing: 1 })).toThrow(ConfigError);
+  });
+
+  test("name every engine, every rule and every error code", () => {
+    for (const { name, metricsPath } of ENGINES) {
+      const row = readme.split("\n").find((line) => line.includes(`| \`${name}\` |`));
+      expect(row, name).toContain(metricsPath);
+    }
+    for (let rule = 1; rule <= 12; rule++) expect(readme).toContain(`| R${rule} `);
+    const source = readFileSync(new URL("../src/errors.ts", import.meta.url), "utf8");
+    for (const [code] of source.matchAll(/PLIMSOLL_[A-Z]+/g)) expect(readme).toContain(`\`${code}\``);
+  });
+});
