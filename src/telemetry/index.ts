@@ -28,5 +28,6 @@ export {
   type ScrapeTarget,
   startScraper,
 } from "./scraper";
+export type { TargetFinding } from "./target-reader";
 export type { TargetOptions } from "./targets";
 export type { FetchLike } from "./transport";

@@ -7,6 +7,11 @@ import {
   type Socket,
   type Server as TcpServer,
 } from "node:net";
+import { afterEach } from "vitest";
+import { EndpointPool } from "../../src/index";
+import type { EndpointSnapshot } from "../../src/snapshot";
+import { type Scraper, type ScraperOptions, startScraper } from "../../src/telemetry/scraper";
+import type { TargetOptions } from "../../src/telemetry/targets";
 
 /** A server and how to be rid of it. */
 export interface Endpoint {
@@ -84,9 +89,9 @@ function endpointOf(
   };
 }
 
-/** Resolves once `check` holds; fails after two seconds. */
+/** Resolves once `check` holds; fails after ten seconds. */
 export async function until(check: () => boolean, what: string): Promise<void> {
-  const end = performance.now() + 2000;
+  const end = performance.now() + 10_000;
   while (!check()) {
     if (performance.now() > end) throw new Error(`never: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 2));
@@ -96,4 +101,42 @@ export async function until(check: () => boolean, what: string): Promise<void> {
 /** What a request asks for. */
 export function queryOf(request: IncomingMessage): URLSearchParams {
   return new URL(request.url ?? "", "http://x").searchParams;
+}
+
+/** What one test file starts: servers and scrapers, closed again after each test. */
+export interface Harness {
+  keep<T extends { close(): Promise<void> }>(one: T): T;
+  /** A scraper that is quick enough for a test: every 5 ms, 400 ms per reading. */
+  scrape(
+    targets: (string | TargetOptions)[],
+    options?: ScraperOptions,
+    pool?: EndpointPool,
+  ): { readonly pool: EndpointPool; readonly scraper: Scraper };
+  /** An endpoint that always answers well. */
+  good(waiting?: number): Promise<Endpoint>;
+}
+
+/** Sets a test file up. */
+export function useHarness(): Harness {
+  const open: { close(): Promise<void> }[] = [];
+  afterEach(async () => {
+    for (const one of open.splice(0).reverse()) await one.close();
+  });
+  const keep = <T extends { close(): Promise<void> }>(one: T): T => {
+    open.push(one);
+    return one;
+  };
+  return {
+    keep,
+    scrape: (targets, options, pool = new EndpointPool()) => {
+      const quick = { interval: 5, timeout: 400, ...options };
+      return { pool, scraper: keep(startScraper(pool, targets, quick)) };
+    },
+    good: async (waiting = 2) => keep(await serve((_, response) => response.end(pageOf(waiting)))),
+  };
+}
+
+/** What the pool knows of an endpoint. */
+export function stateOf(pool: EndpointPool, id: string): EndpointSnapshot | undefined {
+  return pool.snapshot().endpoints.find((endpoint) => endpoint.id === id);
 }
