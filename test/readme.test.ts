@@ -73,7 +73,8 @@ describe("tables", () => {
   test("name every option with its default, and no other", () => {
     for (const [key, value] of Object.entries(resolveConfig({}))) {
       const row = readme.split("\n").find((line) => line.startsWith(`| \`${key}\` |`));
-      const shown = key.endsWith("Threshold") && value === 200 ? "200ms" : value === 2000 ? "2s" : value;
+      const shown =
+        key.endsWith("Threshold") && value === 200 ? "200ms" : value === 2000 ? "2s" : value;
       expect(row, key).toContain(`\`${shown}\``);
     }
     expect(() => resolveConfig({ nothing: 1 })).toThrow(ConfigError);
@@ -86,6 +87,7 @@ describe("tables", () => {
     }
     for (let rule = 1; rule <= 12; rule++) expect(readme).toContain(`| R${rule} `);
     const source = readFileSync(new URL("../src/errors.ts", import.meta.url), "utf8");
-    for (const [code] of source.matchAll(/PLIMSOLL_[A-Z]+/g)) expect(readme).toContain(`\`${code}\``);
+    for (const [code] of source.matchAll(/PLIMSOLL_[A-Z]+/g))
+      expect(readme).toContain(`\`${code}\``);
   });
 });
