@@ -135,16 +135,22 @@ function comparePool(): void {
     });
     now += 1;
     let i = 0;
+    const kernel = new WasmKernel(n, STALENESS_MS);
+    const rowsOf = makeRows(n);
     const ns = timeContestants({
-      write: () => {
-        i = (i + 1) % n;
+      "kernel, row written and scored": () => {
+        i = i + 1 < n ? i + 1 : 0;
+        kernel.write(i, rowsOf[i] as Float64Array);
+      },
+      "report, scored": () => {
+        i = i + 1 < n ? i + 1 : 0;
         pool.report(ids[i] as string, samples[i]);
       },
       "performance.now": () => performance.now(),
       saturation: () => pool.saturation(),
       candidates: () => pool.candidates(),
-      "write + candidates": () => {
-        i = (i + 1) % n;
+      "report + candidates": () => {
+        i = i + 1 < n ? i + 1 : 0;
         pool.report(ids[i] as string, samples[i]);
         pool.candidates();
       },

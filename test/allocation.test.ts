@@ -17,7 +17,7 @@ for (const [name, change] of Object.entries(rounds)) {
   const run = (n) => {
     for (let i = 0; i < n; i++) { change(i); pool.saturation(); pool.candidates(); }
   };
-  run(100_000);
+  run(1_000_000); // the compilers are done with it
   gc();
   const before = process.memoryUsage().heapUsed;
   run(1_000_000);

@@ -70,6 +70,8 @@ class Watcher {
 
   /** One reading of every endpoint, then the table. */
   async once(): Promise<number> {
+    // The scraper holds no process open, and this one must not end before its answers.
+    const hold = setInterval(() => undefined, LINE_MS);
     await new Promise<void>((resolve) => {
       const check = () => {
         if (this.#answered.size >= this.#pool.size) resolve();
@@ -77,6 +79,7 @@ class Watcher {
       this.#onAnswer = check;
       check();
     });
+    clearInterval(hold);
     const snapshot = this.#pool.snapshot();
     if (this.#options.json) process.stdout.write(`${JSON.stringify(this.#toJSON(snapshot))}\n`);
     else process.stdout.write(`${this.#lines(snapshot, Number.POSITIVE_INFINITY).join("\n")}\n`);

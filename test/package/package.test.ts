@@ -77,7 +77,8 @@ describe("npm pack", () => {
 
   test("publint and are-the-types-wrong find nothing", () => {
     expect(npx("publint", "--strict", "--level", "warning", tarball)).toContain("All good!");
-    expect(npx("attw", tarball, "--exclude-entrypoints", "kernel.wasm")).toContain("No problems");
+    // It exits with 1 when it finds something.
+    npx("attw", tarball, "--profile", "node16", "--exclude-entrypoints", "kernel.wasm");
   });
 });
 
