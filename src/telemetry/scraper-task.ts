@@ -47,6 +47,8 @@ export class ScrapeTask {
   readonly #settings: ScraperSettings;
   readonly #state: { -readonly [K in keyof ScrapeTarget]: ScrapeTarget[K] };
   #isStopped = false;
+  /** When the last reading was to begin, on the clock by which timers run. */
+  #dueAt = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #current: Promise<void> | undefined;
 
@@ -80,7 +82,9 @@ export class ScrapeTask {
 
   /** The first reading comes at a random point of the first interval, so that reads are spread. */
   start(): void {
-    this.#schedule(this.#settings.random() * this.#settings.interval);
+    const delayMs = this.#settings.random() * this.#settings.interval;
+    this.#dueAt = performance.now() + delayMs;
+    this.#schedule(delayMs);
   }
 
   /** Ends the reading that is under way and begins none any more. Resolves when nothing is left. */
@@ -107,11 +111,12 @@ export class ScrapeTask {
     // The rhythm is measured on the clock by which timers run, whatever the pool's clock is.
     const begun = performance.now();
     const read = await this.#reader.read(timeout);
-    const durationMs = performance.now() - begun;
+    const now = performance.now();
+    const durationMs = now - begun;
     if (this.#isStopped) return;
     const accepted = read.error === undefined && reading.report(read.sample);
     this.#note(read, durationMs);
-    const pause = this.#pauseAfter(durationMs);
+    const pause = this.#pauseAt(now);
     this.#state.backingOffUntil =
       read.error === undefined ? undefined : reading.startedAt + durationMs + pause;
     this.#schedule(pause);
@@ -133,14 +138,23 @@ export class ScrapeTask {
     }
   }
 
-  /** What is left of the interval; after failures twice as long each time, spread by a quarter. */
-  #pauseAfter(durationMs: number): number {
+  /**
+   * What is left of the interval; after failures twice as long each time, spread by a quarter. Counted
+   * from when the reading was due, not from when it began: else timers that fire together stay
+   * together, and in the end all targets are read at once.
+   */
+  #pauseAt(now: number): number {
     const { interval, random } = this.#settings;
     const { failuresInARow } = this.#state;
-    if (failuresInARow === 0) return Math.max(0, interval - durationMs);
+    if (failuresInARow === 0) {
+      this.#dueAt = Math.max(now, this.#dueAt + interval);
+      return this.#dueAt - now;
+    }
     const longest = Math.max(interval, LONGEST_PAUSE_MS);
     const doubled = interval * 2 ** Math.min(failuresInARow, MOST_DOUBLINGS);
-    return Math.min(longest, doubled) * (0.75 + random() / 2);
+    const pause = Math.min(longest, doubled) * (0.75 + random() / 2);
+    this.#dueAt = now + pause;
+    return pause;
   }
 
   #tell(read: TargetReading, startedAt: number, accepted: boolean): void {

@@ -48,20 +48,25 @@ export class PageIndex {
    */
   constructor(page: string, prefixes: readonly string[], names: NameSet) {
     this.#page = page;
-    for (let start = 0; start < page.length; ) {
-      const newline = page.indexOf("\n", start);
-      this.#indexLine(start, prefixes, names);
-      start = newline < 0 ? page.length : newline + 1;
+    const { length } = page;
+    const mayStand = lineStarts(prefixes, names);
+    for (let start = 0; start < length; ) {
+      let from = start;
+      let first = page.charCodeAt(from);
+      if (first === BOM && start === 0) first = page.charCodeAt(++from);
+      while (first === SPACE || first === TAB) first = page.charCodeAt(++from);
+      // Most lines of most pages are dismissed here, by one character or two.
+      const skip = first < 128 ? (mayStand[first] as number) : 0;
+      if (skip === ANY || (skip > 0 && names.mayBegin(page.charCodeAt(from + skip)))) {
+        this.#indexLine(from, prefixes, names);
+      }
+      const newline = page.indexOf("\n", from);
+      start = newline < 0 ? length : newline + 1;
     }
   }
 
-  #indexLine(lineStart: number, prefixes: readonly string[], names: NameSet): void {
+  #indexLine(start: number, prefixes: readonly string[], names: NameSet): void {
     const page = this.#page;
-    let start = lineStart;
-    let first = page.charCodeAt(start);
-    if (first === BOM && start === 0) first = page.charCodeAt(++start);
-    while (first === SPACE || first === TAB) first = page.charCodeAt(++start);
-    if (first === HASH) return;
     for (const prefix of prefixes) {
       const at = start + prefix.length;
       if (!names.mayBegin(page.charCodeAt(at)) || !page.startsWith(prefix, start)) continue;
@@ -101,6 +106,27 @@ export class PageIndex {
     if (engines.size === 0) return undefined;
     return [...engines.values()].reduce((a, b) => a + b, 0);
   }
+}
+
+/** A line that begins like this has to be looked at. */
+const ANY = 255;
+
+/**
+ * By the first character of a line: 0 when no metric begins with it, else where behind it the name
+ * begins, or ANY when prefixes of several lengths do.
+ */
+function lineStarts(prefixes: readonly string[], names: NameSet): Uint8Array {
+  const starts = new Uint8Array(128);
+  for (const prefix of prefixes) {
+    for (let code = 0; code < 128; code++) {
+      const isFirst = prefix === "" ? names.mayBegin(code) : prefix.charCodeAt(0) === code;
+      if (!isFirst) continue;
+      const before = starts[code];
+      starts[code] =
+        prefix !== "" && (before === 0 || before === prefix.length) ? prefix.length : ANY;
+    }
+  }
+  return starts;
 }
 
 /** Metric names to look for. Their first letters dismiss most lines with one comparison. */
