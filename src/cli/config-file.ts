@@ -4,26 +4,20 @@ import { type Document, isMap, isNode, isPair, LineCounter, parseDocument } from
 import {
   CONFIG_FIELDS,
   type DetectorConfig,
-  durationField,
-  ENDPOINT_FIELDS,
-  type EndpointOptions,
   type Fields,
-  oneOf,
   type ResolvedConfig,
   readFields,
 } from "../config";
 import { formatDuration } from "../duration";
 import { type ConfigFault, describeFault } from "../errors";
-import { ENGINES, type EngineName } from "../telemetry/engines";
-import { resolveTargets, type TargetOptions } from "../telemetry/targets";
-
-/** An endpoint of a config file: where it is, and how it differs. */
-export type FileEndpoint = TargetOptions & EndpointOptions;
+import type { EngineName } from "../telemetry/engines";
+import { TIME_FIELDS } from "../telemetry/scraper-options";
+import { ENGINE_FIELD, readTargets, type TargetOptions } from "../telemetry/targets";
 
 /** What a config file may say. Durations are in ms once it is read. */
 export interface FileConfig {
   readonly detector: DetectorConfig;
-  readonly endpoints: readonly FileEndpoint[];
+  readonly endpoints: readonly TargetOptions[];
   readonly interval: number | undefined;
   readonly timeout: number | undefined;
   readonly engine: EngineName | undefined;
@@ -44,26 +38,16 @@ interface TopLevel {
   interval: number;
   timeout: number;
   engine: EngineName;
-  endpoints: unknown[];
+  endpoints: (string | TargetOptions)[];
 }
 
-const engineField = oneOf<EngineName>(...ENGINES.map(({ name }) => name));
 const TOP_FIELDS: Fields<TopLevel> = {
-  interval: durationField('a duration > 0, such as "50ms"', (ms) => ms > 0),
-  timeout: durationField('a duration > 0, such as "1s"', (ms) => ms > 0),
-  engine: engineField,
+  ...TIME_FIELDS,
+  engine: ENGINE_FIELD,
   endpoints: {
     rule: "a list of endpoints",
     read: (value) => (Array.isArray(value) ? value : undefined),
   },
-};
-const text = { rule: "a text", read: (v: unknown) => (typeof v === "string" ? v : undefined) };
-const FILE_ENDPOINT_FIELDS: Fields<FileEndpoint> = {
-  ...ENDPOINT_FIELDS,
-  url: text,
-  id: text,
-  engine: engineField,
-  headers: ENDPOINT_FIELDS.labels,
 };
 /** More aliases than this are a bomb, not a config. */
 const MAX_ALIASES = 100;
@@ -92,7 +76,9 @@ export function readConfigText(source: string): FileReading {
   const faults: ConfigFault[] = [];
   const config = readConfigValue(value, faults);
   if (faults.length === 0) return { config, faults: [] };
-  return { config: undefined, faults: faults.map((fault) => place(fault, document, lines)) };
+  const placed = faults.map((fault) => place(fault, document, lines));
+  placed.sort((a, b) => a.line - b.line || a.column - b.column);
+  return { config: undefined, faults: placed };
 }
 
 function readConfigValue(value: unknown, faults: ConfigFault[]): FileConfig {
@@ -103,34 +89,13 @@ function readConfigValue(value: unknown, faults: ConfigFault[]): FileConfig {
     faults,
   );
   const { interval, timeout, engine, endpoints = [], ...detector } = given;
-  const read = endpoints.map((endpoint, i) => readEndpoint(endpoint, i, engine, faults));
-  return {
-    detector,
-    endpoints: read.filter((endpoint) => endpoint !== undefined),
-    interval,
-    timeout,
-    engine,
-  };
-}
-
-function readEndpoint(
-  value: unknown,
-  i: number,
-  engine: EngineName | undefined,
-  faults: ConfigFault[],
-): FileEndpoint | undefined {
-  const path = `endpoints.${i}`;
-  const given = typeof value === "string" ? { url: value } : value;
-  const options = readFields(FILE_ENDPOINT_FIELDS, given, path, faults);
-  try {
-    const target: TargetOptions = { ...options, url: options.url ?? "" };
-    resolveTargets([target], engine);
-    return target;
-  } catch {
-    const rule = "must be an http or https address such as http://10.0.0.7:8000";
-    faults.push({ path: `${path}.url`, value: options.url, rule });
-    return undefined;
+  const targetFaults: ConfigFault[] = [];
+  readTargets(endpoints, engine, targetFaults);
+  for (const fault of targetFaults) {
+    faults.push({ ...fault, path: fault.path.replace(/^targets/, "endpoints") });
   }
+  const asObjects = endpoints.map((one) => (typeof one === "string" ? { url: one } : one));
+  return { detector, endpoints: asObjects, interval, timeout, engine };
 }
 
 function placeAt(lines: LineCounter, offset: number): { line: number; column: number } {

@@ -3,7 +3,8 @@
 import { EndpointPool } from "../pool";
 import type { PoolSnapshot } from "../snapshot";
 import { type ReadingEvent, type Scraper, startScraper } from "../telemetry/scraper";
-import type { FileConfig, FileEndpoint } from "./config-file";
+import type { TargetOptions } from "../telemetry/targets";
+import type { FileConfig } from "./config-file";
 import { startDemoFleet } from "./demo";
 import { Recorder } from "./recording";
 import { Screen } from "./screen";
@@ -52,13 +53,8 @@ class Watcher {
     const logger =
       options.once || this.#isLive ? undefined : { warn: (t: string) => this.#note(t) };
     this.#pool = new EndpointPool(config.detector, { logger });
-    const demo: FileEndpoint[] = demoUrls.map((url) => ({ url }));
+    const demo: TargetOptions[] = demoUrls.map((url) => ({ url }));
     const endpoints = [...config.endpoints, ...demo];
-    for (const { url, id, engine: _, headers: __, ...own } of endpoints) {
-      this.#pool.add(id ?? new URL(url).origin, own);
-    }
-    const ids = [...this.#pool].map(({ id }) => id);
-    this.#recorder = record === undefined ? undefined : new Recorder(record, ids);
     this.#scraper = startScraper(this.#pool, endpoints, {
       interval: config.interval,
       timeout: config.timeout,
@@ -66,6 +62,8 @@ class Watcher {
       logger: { warn: (text) => this.#note(text) },
       onReading: (event) => this.#onReading(event),
     });
+    const ids = this.#scraper.targets.map(({ id }) => id);
+    this.#recorder = record === undefined ? undefined : new Recorder(record, ids);
   }
 
   /** One reading of every endpoint, then the table. */

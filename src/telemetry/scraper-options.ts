@@ -67,9 +67,13 @@ const DEFAULTS = { interval: 50, timeout: 1000, maxBodyBytes: 16 * 1024 * 1024 }
 const LONGEST_MS = 24 * 3600 * 1000;
 
 const isTime = (ms: number) => ms > 0 && ms <= LONGEST_MS;
-const FIELDS: Fields<ScraperOptions> = {
+/** The times of a scraper; a config file has them too. */
+export const TIME_FIELDS: Fields<{ interval: number; timeout: number }> = {
   interval: durationField('a duration > 0 and <= 24h, such as "50ms"', isTime),
   timeout: durationField('a duration > 0 and <= 24h, such as "1s"', isTime),
+};
+const FIELDS: Fields<ScraperOptions> = {
+  ...TIME_FIELDS,
   engine: ENGINE_FIELD,
   maxBodyBytes: {
     rule: "an integer > 0 (bytes)",

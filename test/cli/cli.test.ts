@@ -78,8 +78,8 @@ endpoints:
     expect(out.split("\n").map((line) => line.replace(file, "f").slice(0, 40))).toEqual([
       "f:2:1: queueDepthTreshold: unknown optio",
       "f:3:1: headroom: must be a fraction >= 0",
-      "f:7:5: endpoints.0.weight: must be a fin",
       "f:6:5: endpoints.0.url: must be an http ",
+      "f:7:5: endpoints.0.weight: must be a fin",
       "f:9:24: endpoints.2.colour: unknown opti",
       "",
     ]);
