@@ -2,7 +2,8 @@
 //
 //   0        64             256                    256 + 64 C
 //   | unused | result block | rows: C x 64 bytes   | score[C] | passes[C] | updateTime[C] | weight[C]
-//                                                  | effective[C] | candidates[C] |
+//                                                  | effective[C] | candidates[C] | passesKv[C]
+//                                                  | usable[C] |
 //
 // C is the capacity. Rows stay where they are when C grows; the columns behind them move and are
 // derived, so the host scores all rows again after a growth.
@@ -26,7 +27,7 @@ const CAPACITY_STEP: u32 = 16;
 /** Above this many endpoints the layout would not fit into 32-bit addresses. */
 const MAX_CAPACITY: u32 = 1 << 24;
 const COLUMN_BYTES: u32 = 8;
-const COLUMNS: u32 = 6;
+const COLUMNS: u32 = 8;
 
 let capacity: u32 = 0;
 
@@ -65,6 +66,10 @@ export const enum Column {
   EFFECTIVE,
   /** u32: indices of the candidates in order, as many as the result block says. */
   CANDIDATES,
+  /** As PASSES, by the limit of the KV cache alone. */
+  PASSES_KV,
+  /** All bits set where the row is usable, else 0. */
+  USABLE,
 }
 
 /** First byte of a column. */

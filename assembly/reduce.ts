@@ -34,14 +34,17 @@ let left: u32 = 0;
 let stale: u32 = 0;
 let unusable: u32 = 0;
 let nextEdge: f64 = Infinity;
+/** The mask that makes a fresh endpoint a candidate. */
+let mask: usize = 0;
 
 /**
  * Writes the result block for the first `n` endpoints at the time `now`; with `list`, also the
- * candidate indices.
+ * indices of the candidates, which are the fresh endpoints that `filter` lets pass.
  */
 // @ts-ignore: decorator
 @inline
-export function reducePool(n: u32, now: f64, list: bool): void {
+export function reducePool(n: u32, now: f64, filter: Column, list: bool): void {
+  mask = columnPtr(filter);
   left = stale = unusable = 0;
   nextEdge = Infinity;
   reduceLanes(n & ~3, now, list);
@@ -62,7 +65,7 @@ function reduceLanes(whole: u32, now: f64, list: bool): void {
   let top = f64x2.splat(0);
   let oldest = never;
   let open = i64x2.splat(0);
-  const scores = columnPtr(Column.SCORE), passes = columnPtr(Column.PASSES), times = columnPtr(Column.UPDATE_TIME);
+  const scores = columnPtr(Column.SCORE), passes = mask, times = columnPtr(Column.UPDATE_TIME);
   const weights = columnPtr(Column.WEIGHT), first = columnPtr(Column.CANDIDATES);
   let next = first;
   for (let i: u32 = 0; i < whole; i += 4) {
@@ -182,7 +185,7 @@ function reduceOne(i: u32, now: f64, list: bool): void {
   }
   if (f64.abs(age) <= freshFor) {
     oldestFresh = f64.min(oldestFresh, time);
-    if (i64.load(columnPtr(Column.PASSES) + at) == 0) return;
+    if (i64.load(mask + at) == 0) return;
     if (list) store<u32>(columnPtr(Column.CANDIDATES) + ((<usize>candidates) << 2), i);
     candidates++;
   } else if (time != time) {

@@ -17,6 +17,8 @@ import {
 export function score(from: u32, to: u32): void {
   const scores = columnPtr(Column.SCORE);
   const passes = columnPtr(Column.PASSES);
+  const passesKv = columnPtr(Column.PASSES_KV);
+  const usables = columnPtr(Column.USABLE);
   const times = columnPtr(Column.UPDATE_TIME);
   const weights = columnPtr(Column.WEIGHT);
   const zero = f64x2.splat(0);
@@ -34,9 +36,12 @@ export function score(from: u32, to: u32): void {
     // Without branches: which rows pass is not predictable.
     const usable =
       i32(i64x2.all_true(counts)) & i32(f64.abs(time) < Infinity) & i32(worst == worst);
-    const under = i32(i64x2.all_true(f64x2.lt(load, v128.load(row, QUEUE_LIMIT))));
+    // Bit 0: the queue is under its limit; bit 1: the KV cache is.
+    const under = i64x2.bitmask(f64x2.lt(load, v128.load(row, QUEUE_LIMIT)));
     f64.store(scores + at, select<f64>(worst, 1, usable));
-    i64.store(passes + at, -(<i64>(usable & under)));
+    i64.store(passes + at, -(<i64>(usable & under & (under >> 1))));
+    i64.store(passesKv + at, -(<i64>(usable & (under >> 1))));
+    i64.store(usables + at, -(<i64>usable));
     f64.store(times + at, select<f64>(time, NaN, usable));
     f64.store(weights + at, f64.load(row, WEIGHT));
     row += ROW_BYTES;

@@ -51,7 +51,7 @@ interface KernelExports extends Record<string, unknown> {
   configure(stalenessMs: number, scoredUntilMs: number, ignore: number): void;
   score(from: number, to: number): void;
   reduce(n: number, now: number): void;
-  select(n: number, now: number): void;
+  select(n: number, now: number, filter: number): void;
   settle(n: number, now: number): void;
   evaluate(n: number, now: number): void;
 }
@@ -114,7 +114,7 @@ export class Kernel {
     if (!(capacity <= MAX_CAPACITY && (reserve(doubled) || reserve(capacity)))) {
       throw new KernelError(
         `no memory for ${capacity} endpoints: the kernel holds at most ${MAX_CAPACITY}, and ` +
-          "112 bytes for each",
+          "128 bytes for each",
       );
     }
     this.#makeViews();

@@ -113,7 +113,7 @@ describe("kernel", () => {
       write(kernel, n - 1, row);
       kernel.score(n - 1, n);
       if (n % 997 !== 0 && n !== 5000) continue;
-      kernel.select(n, NOW);
+      kernel.select(n, NOW, 0);
       kernel.settle(n, NOW);
       expectSame(kernel, rows, rules, NOW);
     }
