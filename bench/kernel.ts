@@ -147,6 +147,12 @@ function comparePool(): void {
         i = i + 1 < n ? i + 1 : 0;
         pool.report(ids[i] as string, samples[i]);
       },
+      "acquire, start, release": () => {
+        i = i + 1 < n ? i + 1 : 0;
+        const lease = pool.acquire(ids[i] as string, { tokens: 500 });
+        lease.started();
+        lease.release();
+      },
       "performance.now": () => performance.now(),
       saturation: () => pool.saturation(),
       candidates: () => pool.candidates(),

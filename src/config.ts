@@ -5,6 +5,8 @@ import { type Duration, formatDuration, parseDuration } from "./duration";
 import { ConfigError, type ConfigFault, describeValue } from "./errors";
 import type { Logger } from "./logger";
 import { nearestKey } from "./nearest";
+import type { PickFilter } from "./pick";
+import type { Projection } from "./projection";
 
 /** What an endpoint whose telemetry is too old counts as (R5). */
 export type StalenessPolicy = "saturated" | "ignore" | "hold";
@@ -65,6 +67,13 @@ export interface EndpointOptions extends Thresholds {
   readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
+/** The options of a pool that are values, see `PoolOptions`. */
+export interface PoolValues {
+  readonly capacity?: number | undefined;
+  readonly filter?: PickFilter | undefined;
+  readonly projection?: Projection | undefined;
+}
+
 /** One option: what is right, and how its value is read. `undefined` from `read` is a fault. */
 export interface Field<T> {
   readonly rule: string;
@@ -101,6 +110,12 @@ export const ENDPOINT_FIELDS: Fields<EndpointOptions> = {
   kvCapacityTokens: number("a number of tokens > 0", (v) => v > 0),
   maxNumSeqs: number("an integer > 0 (requests)", (v) => Number.isInteger(v) && v > 0),
   labels: { rule: "an object of texts", read: readLabels },
+};
+
+const POOL_FIELDS: Fields<PoolValues> = {
+  capacity: number("an integer > 0 (endpoints)", (v) => Number.isInteger(v) && v > 0),
+  filter: oneOf<PickFilter>("limits", "kv", "none"),
+  projection: oneOf<Projection>("live", "off"),
 };
 
 /** The defaults of R10. Frozen; durations in ms. */
@@ -145,6 +160,25 @@ export function resolveEndpointOptions(input: unknown): EndpointOptions {
   const given = readFields(ENDPOINT_FIELDS, input, "", faults);
   if (faults.length > 0) throw new ConfigError(faults);
   return given;
+}
+
+/**
+ * Checks the options of a pool that are values.
+ *
+ * @throws ConfigError with every fault.
+ */
+export function resolvePoolOptions(options: PoolValues): {
+  [K in keyof PoolValues]-?: NonNullable<PoolValues[K]>;
+} {
+  const { capacity, filter, projection } = options;
+  const faults: ConfigFault[] = [];
+  const given = readFields(POOL_FIELDS, { capacity, filter, projection }, "", faults);
+  if (faults.length > 0) throw new ConfigError(faults);
+  return {
+    capacity: given.capacity ?? 64,
+    filter: given.filter ?? "kv",
+    projection: given.projection ?? "live",
+  };
 }
 
 /** A config as people write it: durations in Go notation, everything else as it is. */

@@ -3,6 +3,8 @@
 
 import { type EndpointOptions, type ResolvedConfig, resolveEndpointOptions } from "./config";
 import { describeValue } from "./errors";
+import { Ledger } from "./ledger";
+import { EndpointPace } from "./pace";
 import type { Sample } from "./sample";
 
 /** Why an endpoint is a candidate (`ok`) or not. */
@@ -47,6 +49,8 @@ export class Endpoint {
   index = -1;
   /** Engines that the last reading stood for. @internal */
   engines = 1;
+  /** Its load was written since it was ranked. @internal */
+  isRankStale = false;
   /** @internal */
   unusableCount = 0;
   /** @internal */
@@ -54,11 +58,18 @@ export class Endpoint {
 
   /** The last good reading, see `Read`. In f64, so that a report makes no garbage. */
   readonly #read = new Float64Array(READ_LENGTH).fill(Number.NaN);
+  /** What this router has sent to it. @internal */
+  readonly ledger = new Ledger();
+  /** How fast it is. @internal */
+  readonly pace = new EndpointPace();
+  /** This router's own bias, fixed at random in [0, 1). @internal */
+  readonly bias: number;
   readonly #host: EndpointHost;
   #options: EndpointOptions;
 
   /** @internal */
-  constructor(id: string, options: EndpointOptions, host: EndpointHost) {
+  constructor(id: string, options: EndpointOptions, host: EndpointHost, bias: number) {
+    this.bias = bias;
     this.id = id;
     this.#options = options;
     this.#host = host;
@@ -77,6 +88,31 @@ export class Endpoint {
   /** h of this endpoint, a fraction. */
   get headroom(): number {
     return this.#options.headroom ?? this.#host.config().headroom;
+  }
+
+  /** Waiting requests at which it is full (R7). */
+  get queueLimit(): number {
+    return this.queueDepthThreshold * this.engines * (1 + this.headroom);
+  }
+
+  /** KV usage at which it is full (R7). */
+  get kvLimit(): number {
+    return Math.min(1, this.kvCacheUtilThreshold * (1 + this.headroom));
+  }
+
+  /** Requests of this router that were sent to it and have not ended. */
+  get leases(): number {
+    return this.ledger.own;
+  }
+
+  /** Prompt tokens of those requests. */
+  get leasedTokens(): number {
+    return this.ledger.tokens;
+  }
+
+  /** Those of them of whose answer nothing has been seen. */
+  get unstartedLeases(): number {
+    return this.ledger.unstarted;
   }
 
   /** Its part of the pool under the aggregation "weighted". */
@@ -142,6 +178,20 @@ export class Endpoint {
   /** When the last reading was started; NaN before the first. @internal */
   get updateTime(): number {
     return this.#at(Read.Time);
+  }
+
+  /** Score of the last sample as it was read; 1 before the first. @internal */
+  get sampledScore(): number {
+    const queue = this.waiting / (this.queueDepthThreshold * this.engines);
+    const score = Math.max(queue, (this.kv || 0) / this.kvCacheUtilThreshold);
+    return Number.isNaN(score) ? 1 : score;
+  }
+
+  /** Counts samples in a row that saw no load at all, while this router sent none. @internal */
+  countIdle(): void {
+    const { ledger } = this;
+    const isIdle = this.waiting === 0 && this.running === 0 && ledger.own + ledger.markOwn === 0;
+    ledger.idleSamples = isIdle ? ledger.idleSamples + 1 : 0;
   }
 
   /** Takes a sample that `findFault` found nothing wrong with. @internal */

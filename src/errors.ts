@@ -3,6 +3,7 @@
 
 /** The codes, one per kind of fault. They are part of the API; the README explains each. */
 export type PlimsollErrorCode =
+  | "PLIMSOLL_ADMISSION"
   | "PLIMSOLL_CONFIG"
   | "PLIMSOLL_DURATION"
   | "PLIMSOLL_ENDPOINT"

@@ -1,6 +1,7 @@
 // What a decision looks like from outside, and the seam between those who judge a pool (detectors,
 // pools) and those who act on it (flow control, dashboards). Types, and the one-line rules on them.
 
+import type { Aggregation } from "./config";
 import { RESULT } from "./kernel";
 
 /** One judgement of a pool. */
@@ -31,13 +32,25 @@ export interface Evaluation<E = unknown> {
   readonly validUntil: number;
 }
 
+/** What keeps a pool from taking more. */
+export interface GateReason {
+  /** The resource that is short; `telemetry`: there is no fresh reading to decide on. */
+  readonly resource: "queue" | "kv" | "telemetry" | "requests" | "tokens";
+  /** How much of it is in use: requests, a fraction, the age of the reading in ms, or tokens. */
+  readonly value: number;
+  /** From which value on it is short. */
+  readonly limit: number;
+  /** The endpoint that is nearest to taking more. */
+  readonly endpoint?: string | undefined;
+}
+
 /** Ends a subscription. Calling it again does nothing. */
 export type Unsubscribe = () => void;
 
 /** Something that knows how saturated a pool is. */
 export interface SaturationSource<E = unknown> {
-  /** Saturation now; see `Evaluation.saturation`. */
-  saturation(): number;
+  /** Saturation now. @param aggregation default: the configured one. */
+  saturation(aggregation?: Aggregation): number;
   /** The whole judgement now. */
   evaluate(): Evaluation<E>;
   /** Calls `listener` after changes, many changes at once; not for the passing of time. */

@@ -1,6 +1,13 @@
 // The core's public surface. What is exported here is a promise; test/exports.test.ts keeps it.
 
 export {
+  CONCURRENCY_DETECTOR,
+  type ConcurrencyConfig,
+  ConcurrencyDetector,
+  type ConcurrencyMode,
+  type ResolvedConcurrencyConfig,
+} from "./concurrency";
+export {
   type Aggregation,
   DEFAULT_CONFIG,
   type DetectorConfig,
@@ -32,11 +39,16 @@ export {
 } from "./errors";
 export {
   type Evaluation,
+  type GateReason,
   isGateClosed,
   type SaturationSource,
   type Unsubscribe,
 } from "./evaluation";
+export type { Lease, ReleaseOptions } from "./lease";
 export type { Logger } from "./logger";
+export { type LeasingSource, maxOf } from "./max-of";
+export type { EndpointIds, LeaseRequest, Pick, PickFilter, PickReason } from "./pick";
 export { EndpointPool, type PoolOptions, type Reading } from "./pool";
+export type { Projection } from "./projection";
 export type { Sample } from "./sample";
 export type { EndpointSnapshot, PoolSnapshot } from "./snapshot";

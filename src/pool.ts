@@ -1,20 +1,43 @@
-// EndpointPool: the endpoints of one model, their readings packed into the kernel's rows. It scores
-// on write and reduces on read, and nothing is computed twice.
+// EndpointPool: the endpoints of one model, what was last read of them, what this router has sent
+// them, and the decision. It scores on write and reduces on read, and nothing is computed twice.
 
+import { Board, List } from "./board";
+import { choose } from "./choose";
 import {
+  type Aggregation,
   type DetectorConfig,
   type EndpointOptions,
   type ResolvedConfig,
   resolveConfig,
   resolveEndpointOptions,
+  resolvePoolOptions,
 } from "./config";
 import { Endpoint, type EndpointHost, findFault } from "./endpoint";
 import { describeValue, EndpointError } from "./errors";
-import { type Evaluation, readResult, type SaturationSource, type Unsubscribe } from "./evaluation";
-import { Kernel, KV, RESULT, ROW, UPDATE_TIME, WAITING, WEIGHT, writeLimits } from "./kernel";
+import {
+  type Evaluation,
+  type GateReason,
+  readResult,
+  type SaturationSource,
+  type Unsubscribe,
+} from "./evaluation";
+import { RESULT } from "./kernel";
+import type { Lease } from "./lease";
+import { type LeaseHost, Leases } from "./leases";
+import type { Mark } from "./ledger";
 import type { Logger } from "./logger";
+import type { LeaseRequest, Pick, PickFilter } from "./pick";
+import {
+  factorOf,
+  kvPenalty,
+  type Projection,
+  projectKv,
+  projectWaiting,
+  projectWork,
+  workOf,
+} from "./projection";
 import type { Sample } from "./sample";
-import { type PoolSnapshot, takeSnapshot } from "./snapshot";
+import { explainGate, type PoolSnapshot, takeSnapshot } from "./snapshot";
 import { StalenessWarner } from "./staleness-warner";
 import { Subscribers } from "./subscribers";
 
@@ -26,6 +49,12 @@ export interface PoolOptions {
   readonly clock?: (() => number) | undefined;
   /** Is told about staleness (at most once per 30 s) and odd settings. Default: nobody. */
   readonly logger?: Logger | undefined;
+  /** Numbers in [0, 1) that break ties. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
+  /** What an endpoint must pass to be picked. Default "kv". */
+  readonly filter?: PickFilter | undefined;
+  /** Whether samples are corrected by what this router has sent. Default "live". */
+  readonly projection?: Projection | undefined;
 }
 
 /** A reading that was begun and has not been reported yet. */
@@ -39,60 +68,71 @@ export interface Reading {
   report(sample: Sample | null | undefined): boolean;
 }
 
-/** How much of the last answer may still be used. */
-enum Known {
-  Nothing,
-  Saturation,
-  Candidates,
-}
+const LISTS: Readonly<Record<PickFilter, List>> = {
+  limits: List.Limits,
+  kv: List.Kv,
+  none: List.Fresh,
+};
 
 /**
- * Endpoints, what was last read of them, and the decision.
+ * Endpoints, what is known of them, and the decision.
  *
  * @example
  * const pool = new EndpointPool({ queueDepthThreshold: 5 });
  * pool.add("http://10.0.0.7:8000");
  * pool.report("http://10.0.0.7:8000", { waitingQueueSize: 2, kvCacheUsagePercent: 0.4 });
  * pool.saturation(); // 0.5
+ * const lease = pool.lease({ tokens: 800 });
  */
 export class EndpointPool implements SaturationSource<Endpoint> {
   readonly #clock: () => number;
+  readonly #random: () => number;
   readonly #warner: StalenessWarner;
   readonly #subscribers = new Subscribers();
-  readonly #kernel: Kernel;
+  readonly #board: Board;
   readonly #byId = new Map<string, Endpoint>();
   readonly #endpoints: Endpoint[] = [];
   readonly #candidates: Endpoint[] = [];
   readonly #stalenessGiven: boolean;
-  readonly #aggregate: number;
-  readonly #host: EndpointHost = {
+  readonly #isLive: boolean;
+  readonly #pickList: List;
+  readonly #host: EndpointHost & LeaseHost = {
     config: () => this.#config,
+    now: () => this.#clock(),
     endpointChanged: (endpoint) => {
+      if (endpoint.index >= 0) this.#writeLimits(endpoint, this.#clock());
+    },
+    loadChanged: (endpoint, now) => {
       if (endpoint.index < 0) return;
-      this.#writeRow(endpoint);
-      this.#kernel.score(endpoint.index, endpoint.index + 1);
+      this.#writeLoad(endpoint, now);
+      this.#changed();
+    },
+    pacesChanged: (now) => {
+      for (const endpoint of this.#endpoints) this.#writeLoad(endpoint, now);
       this.#changed();
     },
   };
+  readonly #leases = new Leases(this.#host);
+  /** Endpoints whose load was written since they were ranked. */
+  readonly #staleRanks: Endpoint[] = [];
+  #candidatesListed = false;
   #config: ResolvedConfig;
-  #known = Known.Nothing;
   #evaluation: Evaluation<Endpoint> | undefined;
-  #computedAt = 0;
-  #validUntil = 0;
-  #saturation = 1;
 
   /**
-   * @throws ConfigError with every fault of `config`.
+   * @throws ConfigError with every fault of `config` and `options`.
    * @throws KernelError when WebAssembly cannot run here.
    */
   constructor(config?: DetectorConfig, options: PoolOptions = {}) {
     this.#config = resolveConfig(config, options.logger);
+    const { capacity, filter, projection } = resolvePoolOptions(options);
     this.#stalenessGiven = config?.metricsStalenessThreshold !== undefined;
-    this.#aggregate = RESULT[this.#config.aggregation];
+    this.#isLive = projection === "live";
+    this.#pickList = LISTS[filter];
     this.#clock = options.clock ?? (() => performance.now());
+    this.#random = options.random ?? Math.random;
     this.#warner = new StalenessWarner(options.logger, "pool");
-    this.#kernel = new Kernel(options.capacity ?? 64);
-    this.#kernel.configure(this.#config);
+    this.#board = new Board(capacity, this.#config);
   }
 
   /** The config with its defaults; frozen. */
@@ -127,15 +167,13 @@ export class EndpointPool implements SaturationSource<Endpoint> {
           "get(id).update(...), or remove it first",
       );
     }
-    const endpoint = new Endpoint(id, resolveEndpointOptions(options), this.#host);
-    const index = this.#endpoints.length;
-    const moved = this.#kernel.reserve(index + 1);
-    endpoint.index = index;
+    const endpoint = new Endpoint(id, resolveEndpointOptions(options), this.#host, this.#random());
+    this.#board.reserve(this.size);
+    endpoint.index = this.size;
     this.#endpoints.push(endpoint);
     this.#byId.set(id, endpoint);
-    this.#writeRow(endpoint);
-    this.#kernel.score(moved ? 0 : index, index + 1);
-    this.#changed();
+    this.#leases.pace.add(endpoint.pace);
+    this.#writeLimits(endpoint, this.#clock());
     return endpoint;
   }
 
@@ -144,20 +182,22 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     return this.#byId.get(id);
   }
 
-  /** Removes an endpoint. False when there was none with this id. */
+  /**
+   * Removes an endpoint. Its leases go on, and count nowhere any more: an endpoint that is added
+   * under the same id later starts clean. False when there was none with this id.
+   */
   remove(id: string): boolean {
     const endpoint = this.#byId.get(id);
     if (endpoint === undefined) return false;
     const { index } = endpoint;
+    this.#board.remove(index, this.size);
     this.#byId.delete(id);
     this.#endpoints.splice(index, 1);
     endpoint.index = -1;
-    const { rows } = this.#kernel;
-    rows.copyWithin(index * ROW, (index + 1) * ROW, (this.#endpoints.length + 1) * ROW);
-    for (let i = index; i < this.#endpoints.length; i++) {
+    for (let i = index; i < this.size; i++) {
       (this.#endpoints[i] as Endpoint).index = i; // i is below the length
     }
-    this.#kernel.score(index, this.#endpoints.length);
+    this.#leases.pace.remove(endpoint.pace);
     this.#changed();
     return true;
   }
@@ -169,34 +209,38 @@ export class EndpointPool implements SaturationSource<Endpoint> {
    * @throws EndpointError when no endpoint has this id.
    */
   report(id: string, sample: Sample | null | undefined): boolean {
-    const endpoint = this.#byId.get(id);
-    if (endpoint === undefined) throw unknownEndpoint(id);
+    const endpoint = this.#known(id);
     const now = this.#clock();
-    return this.#report(endpoint, sample, now, now);
+    return this.#report(endpoint, sample, now, now, undefined);
   }
 
   /**
-   * Notes that a reading begins now, which may take a while. Its sample will count from this time.
+   * Notes that a reading begins now, which may take a while. Its sample will count from this time,
+   * and what is sent meanwhile counts beside it.
    *
    * @throws EndpointError when no endpoint has this id.
    */
   beginReading(id: string): Reading {
-    const endpoint = this.#byId.get(id);
-    if (endpoint === undefined) throw unknownEndpoint(id);
+    const endpoint = this.#known(id);
     const startedAt = this.#clock();
+    const mark = endpoint.ledger.markNow(startedAt, this.#leases.order);
     return {
       startedAt,
       report: (sample) => {
         if (endpoint.index < 0) return false;
-        return this.#report(endpoint, sample, startedAt, this.#clock());
+        return this.#report(endpoint, sample, startedAt, this.#clock(), mark);
       },
     };
   }
 
-  /** Saturation of the pool under the configured aggregation; 1 for an empty pool. */
-  saturation(): number {
-    this.#refresh(Known.Saturation, this.#clock());
-    return this.#saturation;
+  /**
+   * Saturation of the pool; 1 for an empty pool.
+   *
+   * @param aggregation default: the configured one.
+   */
+  saturation(aggregation: Aggregation = this.#config.aggregation): number {
+    this.#judge(List.None, this.#clock());
+    return this.#board.result[RESULT[aggregation]] as number; // the block has all of them
   }
 
   /**
@@ -204,19 +248,55 @@ export class EndpointPool implements SaturationSource<Endpoint> {
    * array is the pool's own: it is valid until the pool changes and must not be kept.
    */
   candidates(): readonly Endpoint[] {
-    this.#refresh(Known.Candidates, this.#clock());
-    return this.#passing();
+    return this.#passing(this.#clock());
   }
 
   /** The whole judgement; what it carries may be kept. */
   evaluate(): Evaluation<Endpoint> {
-    return this.#evaluateAt(this.#clock());
+    return this.#evaluate(this.#clock());
+  }
+
+  /**
+   * The best endpoint for a request now, without sending it; undefined when there is none that
+   * comes into question.
+   */
+  pick(request: LeaseRequest = {}): Pick | undefined {
+    const now = this.#clock();
+    return this.#choose(request, now);
+  }
+
+  /** Picks an endpoint and takes a lease on it, in one step; undefined as for `pick`. */
+  lease(request: LeaseRequest = {}): Lease | undefined {
+    const now = this.#clock();
+    const pick = this.#choose(request, now);
+    return pick === undefined ? undefined : this.#send(pick.endpoint, request.tokens, now);
+  }
+
+  /**
+   * Takes a lease on an endpoint that the caller has chosen.
+   *
+   * @throws EndpointError when no endpoint has this id.
+   */
+  acquire(id: string, options: { readonly tokens?: number | undefined } = {}): Lease {
+    return this.#send(this.#known(id), options.tokens, this.#clock());
   }
 
   /** Plain data of the pool and each endpoint, for dashboards and tests. */
   snapshot(): PoolSnapshot {
     const now = this.#clock();
-    return takeSnapshot(this.#endpoints, this.#config, this.#evaluateAt(now), now);
+    const evaluation = this.#evaluate(now);
+    this.#rank();
+    const oldest = this.#leases.oldestUnstarted;
+    return takeSnapshot(this.#endpoints, this.#board, this.#config, evaluation, now, {
+      oldestUnstartedMs: oldest === undefined ? null : now - oldest.sentAt,
+      meanPromptTokens: this.#leases.meanPrompt,
+    });
+  }
+
+  /** What keeps the least loaded endpoint from taking more; undefined when nothing does. */
+  closedBy(): GateReason | undefined {
+    const now = this.#clock();
+    return explainGate(this.#endpoints, this.#board, this.#config, this.#evaluate(now), now);
   }
 
   /** Calls `listener` after changes, many changes at once; not for the passing of time. */
@@ -234,10 +314,18 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     if (!this.#stalenessGiven) {
       const { metricsStalenessThreshold } = resolveConfig({ metricsStalenessThreshold: ms });
       this.#config = Object.freeze({ ...this.#config, metricsStalenessThreshold });
-      this.#kernel.configure(this.#config);
+      this.#board.configure(this.#config);
       this.#changed();
     }
     return this.#config.metricsStalenessThreshold;
+  }
+
+  #known(id: string): Endpoint {
+    const endpoint = this.#byId.get(id);
+    if (endpoint !== undefined) return endpoint;
+    throw new EndpointError(
+      `no endpoint ${describeValue(id)} in the pool: add it first, or ask the pool with get`,
+    );
   }
 
   #report(
@@ -245,6 +333,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     sample: Sample | null | undefined,
     startedAt: number,
     now: number,
+    mark: Mark | undefined,
   ): boolean {
     const fault = findFault(sample);
     const time = sample?.updateTime ?? startedAt;
@@ -256,96 +345,125 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     if (StalenessWarner.isFarOff(now, time)) this.#warner.noteTime(now, time);
     // A time ahead of the clock says that the clock was set back; then the newest report counts.
     if (time < endpoint.updateTime && endpoint.updateTime <= now) return false;
-    const { engines, index } = endpoint;
-    const good = sample as Sample; // findFault has seen that there is one
-    endpoint.take(good, time);
-    const at = index * ROW;
-    const { rows } = this.#kernel;
-    rows[at + WAITING] = good.waitingQueueSize as number;
-    rows[at + KV] = good.kvCacheUsagePercent ?? 0; // no reading: the queue alone decides
-    rows[at + UPDATE_TIME] = time;
-    if (engines !== endpoint.engines) this.#writeRow(endpoint);
-    this.#kernel.score(index, index + 1);
+    const { engines, ledger } = endpoint;
+    endpoint.take(sample as Sample, time); // findFault has seen that there is one
+    if (mark === undefined) ledger.settleNow(time, this.#leases.order);
+    else ledger.settle(mark);
+    endpoint.countIdle();
+    if (engines !== endpoint.engines) this.#writeLimits(endpoint, now);
+    else this.#writeLoad(endpoint, now);
     this.#changed();
     return true;
   }
 
-  #writeRow(endpoint: Endpoint): void {
-    const { rows } = this.#kernel;
-    const at = endpoint.index * ROW;
-    rows[at + WAITING] = endpoint.waiting;
-    rows[at + KV] = endpoint.kv || 0; // no reading: the queue alone decides
-    rows[at + UPDATE_TIME] = endpoint.updateTime;
-    rows[at + WEIGHT] = endpoint.weight;
-    const { queueDepthThreshold, kvCacheUtilThreshold, headroom, engines } = endpoint;
-    const q = queueDepthThreshold * engines;
-    writeLimits(rows, endpoint.index, q, kvCacheUtilThreshold, headroom);
+  #writeLimits(endpoint: Endpoint, now: number): void {
+    const { index, engines, kvCacheUtilThreshold, headroom, weight } = endpoint;
+    const q = endpoint.queueDepthThreshold * engines;
+    this.#board.writeLimits(index, q, kvCacheUtilThreshold, headroom, weight);
+    this.#writeLoad(endpoint, now);
+    this.#changed();
+  }
+
+  /** Writes what the endpoint's load is now, and with that its score. Its rank can wait. */
+  #writeLoad(endpoint: Endpoint, now: number): void {
+    const { index, updateTime } = endpoint;
+    const isProjected = this.#isLive && endpoint.ledger.hasNews;
+    const waiting = isProjected ? projectWaiting(endpoint, now) : endpoint.waiting;
+    const kv = isProjected ? projectKv(endpoint, now) : endpoint.kv;
+    // No reading of the KV cache: the queue alone decides.
+    this.#board.writeLoad(index, waiting, Number.isNaN(kv) ? 0 : kv, updateTime);
+    if (endpoint.isRankStale) return;
+    endpoint.isRankStale = true;
+    this.#staleRanks.push(endpoint);
+  }
+
+  /** Ranks what has changed since the last pick; many changes of an endpoint cost one ranking. */
+  #rank(): void {
+    for (const endpoint of this.#staleRanks) {
+      endpoint.isRankStale = false;
+      if (endpoint.index < 0) continue;
+      if (!this.#isLive) {
+        this.#board.writeRank(endpoint.index, endpoint.sampledScore, 0);
+        continue;
+      }
+      const factor = factorOf(endpoint);
+      const work = projectWork(endpoint, this.#leases.meanPrompt);
+      const penalty = endpoint.queueOnly ? 0 : kvPenalty(this.#board.kv(endpoint.index));
+      this.#board.writeRank(endpoint.index, factor * work + penalty, factor * workOf(1));
+    }
+    this.#staleRanks.length = 0;
   }
 
   #changed(): void {
-    this.#known = Known.Nothing;
+    this.#board.forget();
     this.#evaluation = undefined;
+    this.#candidatesListed = false;
     this.#subscribers.notify();
   }
 
-  #refresh(wanted: Known, now: number): void {
-    if (this.#known >= wanted && this.#computedAt <= now && now < this.#validUntil) return;
-    const n = this.#endpoints.length;
-    if (wanted === Known.Candidates) {
-      this.#kernel.select(n, now);
-      this.#listCandidates();
-    } else {
-      this.#kernel.reduce(n, now);
-    }
-    const { result } = this.#kernel;
-    this.#known = wanted;
+  #judge(list: List, now: number): void {
+    this.#leases.presumeOld(now);
+    const n = this.size;
+    if (!this.#board.judge(n, now, list, this.#leases.nextPresumedAt)) return;
     this.#evaluation = undefined;
-    this.#computedAt = now;
-    this.#validUntil = result[RESULT.validUntil] as number; // the block is 16 long
-    this.#saturation = result[this.#aggregate] as number;
-    if (result[RESULT.fresh] !== n) this.#warnStale(now);
+    this.#candidatesListed = false;
+    const { result } = this.#board;
+    if (result[RESULT.fresh] === n) return;
+    const { stale, unusable } = readResult(result);
+    this.#warner.noteStale(now, stale, unusable, n, this.#config.metricsStalenessThreshold);
   }
 
   /** Refills the array that `candidates` hands out, so that a decision makes no garbage. */
-  #listCandidates(): void {
-    const { result, candidates } = this.#kernel;
-    const count = result[RESULT.candidates] as number;
+  #passing(now: number): readonly Endpoint[] {
+    this.#judge(List.Limits, now);
     const list = this.#candidates;
-    list.length = count;
-    for (let i = 0; i < count; i++) {
-      list[i] = this.#endpoints[candidates[i] as number] as Endpoint; // the kernel's own indices
+    if (!this.#candidatesListed) {
+      const { result, candidates } = this.#board;
+      const count = result[RESULT.candidates] as number; // the block has it
+      list.length = count;
+      for (let i = 0; i < count; i++) {
+        list[i] = this.#endpoints[candidates[i] as number] as Endpoint; // the kernel's own indices
+      }
+      this.#candidatesListed = true;
     }
+    return list.length === 0 ? this.#endpoints : list;
   }
 
-  #warnStale(now: number): void {
-    const { stale, unusable } = readResult(this.#kernel.result);
-    const { metricsStalenessThreshold } = this.#config;
-    this.#warner.noteStale(now, stale, unusable, this.size, metricsStalenessThreshold);
-  }
-
-  #evaluateAt(now: number): Evaluation<Endpoint> {
-    this.#refresh(Known.Candidates, now);
+  #evaluate(now: number): Evaluation<Endpoint> {
+    const passing = this.#passing(now);
     if (this.#evaluation === undefined) {
-      const n = this.#endpoints.length;
-      this.#kernel.settle(n, now);
+      const result = readResult(this.#board.result);
       this.#evaluation = Object.freeze({
-        saturation: this.#saturation,
-        candidates: [...this.#passing()],
+        ...result,
+        saturation: result[this.#config.aggregation],
+        candidates: [...passing],
         failedOpen: this.#candidates.length === 0,
-        scores: this.#kernel.effective.slice(0, n),
-        ...readResult(this.#kernel.result),
+        scores: this.#board.scores(this.size, now),
+        validUntil: this.#board.validUntil,
       });
     }
     return this.#evaluation;
   }
 
-  #passing(): readonly Endpoint[] {
-    return this.#candidates.length === 0 ? this.#endpoints : this.#candidates;
+  #choose(request: LeaseRequest, now: number): Pick | undefined {
+    this.#leases.presumeOld(now);
+    this.#rank();
+    const tokens = this.#leases.sizeOf(request.tokens);
+    return choose(
+      this.#endpoints,
+      this.#board,
+      request,
+      tokens,
+      this.#random,
+      this.#pickList,
+      (list) => this.#judge(list, now),
+    );
   }
-}
 
-function unknownEndpoint(id: unknown): EndpointError {
-  return new EndpointError(
-    `no endpoint ${describeValue(id)} in the pool: add it first, or read it from the pool with get`,
-  );
+  #send(endpoint: Endpoint, tokens: number | undefined, now: number): Lease {
+    const work = this.#isLive
+      ? projectWork(endpoint, this.#leases.meanPrompt) + workOf(this.#leases.sizeOf(tokens))
+      : 1;
+    return this.#leases.send(endpoint, tokens, work, now);
+  }
 }

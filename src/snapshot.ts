@@ -1,10 +1,11 @@
 // A pool as plain data: what dashboards, the command line and tests look at, and in words why an
 // endpoint is or is not a candidate.
 
+import type { Board } from "./board";
 import type { Aggregation, ResolvedConfig } from "./config";
 import { formatDuration } from "./duration";
 import type { Endpoint, EndpointState } from "./endpoint";
-import type { Evaluation } from "./evaluation";
+import type { Evaluation, GateReason } from "./evaluation";
 
 /** One endpoint in a snapshot. `null`: unknown. */
 export interface EndpointSnapshot {
@@ -19,6 +20,17 @@ export interface EndpointSnapshot {
   /** Engines behind this endpoint, as last read. */
   readonly engines: number;
   readonly worstEngineQueueSize: number | null;
+  /** Requests that wait now, by the live projection; null before the first reading. */
+  readonly projectedWaiting: number | null;
+  /** KV usage now, by the live projection; null where the engine never says. */
+  readonly projectedKv: number | null;
+  /** This router's requests that have not ended, and those of whose answer nothing was seen. */
+  readonly leases: number;
+  readonly unstartedLeases: number;
+  /** Work that lies before a request of the mean size; 1 = an idle endpoint of median pace. */
+  readonly rank: number;
+  /** How many times slower than the pool's median; 1 where about as fast, or not known. */
+  readonly slow: number;
   /** Age of the last good reading in ms; null before the first. */
   readonly ageMs: number | null;
   /** Its score as it counts now. */
@@ -59,53 +71,66 @@ export interface PoolSnapshot
   readonly aggregation: Aggregation;
   /** How many endpoints pass; 0 when the pool failed open. */
   readonly candidates: number;
+  /** Age of the oldest lease of whose answer nothing was seen, in ms; null when there is none. */
+  readonly oldestUnstartedMs: number | null;
+  /** Mean prompt of the requests that said how large they are, in tokens. */
+  readonly meanPromptTokens: number;
   readonly endpoints: readonly EndpointSnapshot[];
 }
 
 /** Makes the snapshot of a pool from its endpoints and a judgement of them at `now`. */
 export function takeSnapshot(
   endpoints: readonly Endpoint[],
+  board: Board,
   config: ResolvedConfig,
   evaluation: Evaluation<Endpoint>,
   now: number,
+  leases: Pick<PoolSnapshot, "oldestUnstartedMs" | "meanPromptTokens">,
 ): PoolSnapshot {
   const { candidates, scores, validUntil: _, ...rest } = evaluation;
   return {
     ...rest,
+    ...leases,
     time: now,
     aggregation: config.aggregation,
     candidates: evaluation.failedOpen ? 0 : candidates.length,
     endpoints: endpoints.map((endpoint, i) =>
-      snapshotEndpoint(endpoint, config, scores[i] ?? 1, now),
+      snapshotEndpoint(endpoint, board, config, scores[i] ?? 1, now, leases.meanPromptTokens),
     ),
   };
 }
 
 function snapshotEndpoint(
   endpoint: Endpoint,
+  board: Board,
   config: ResolvedConfig,
   score: number,
   now: number,
+  tokens: number,
 ): EndpointSnapshot {
-  const { headroom, engines } = endpoint;
-  const queueLimit = endpoint.queueDepthThreshold * engines * (1 + headroom);
-  const kvLimit = Math.min(1, endpoint.kvCacheUtilThreshold * (1 + headroom));
+  const { id, labels, engines, queueLimit, kvLimit, queueOnly, weight, pace, index } = endpoint;
   return {
-    id: endpoint.id,
-    labels: endpoint.labels,
+    id,
+    labels,
     waitingQueueSize: orNull(endpoint.waiting),
     kvCacheUsagePercent: orNull(endpoint.kv),
     runningRequests: orNull(endpoint.running),
     kvCapacityTokens: endpoint.kvCapacityTokens ?? null,
     engines,
     worstEngineQueueSize: orNull(endpoint.worstQueue),
+    projectedWaiting: orNull(board.waiting(index)),
+    projectedKv: Number.isNaN(endpoint.kv) ? null : board.kv(index),
+    leases: endpoint.leases,
+    unstartedLeases: endpoint.unstartedLeases,
+    rank: board.rank(index, tokens),
+    slow: pace.slow,
     ageMs: orNull(now - endpoint.updateTime),
     score,
-    weight: endpoint.weight,
+    weight,
     queueLimit,
     kvLimit,
-    queueOnly: endpoint.queueOnly,
-    ...explain(endpoint, config, queueLimit, kvLimit, now),
+    queueOnly,
+    ...explain(endpoint, board, config, now),
     unusableReports: endpoint.unusableCount,
     lastFault: endpoint.lastFault ?? null,
   };
@@ -113,11 +138,11 @@ function snapshotEndpoint(
 
 function explain(
   endpoint: Endpoint,
+  board: Board,
   config: ResolvedConfig,
-  queueLimit: number,
-  kvLimit: number,
   now: number,
 ): { state: EndpointState; reason: string } {
+  const { queueLimit, kvLimit, queueOnly, index } = endpoint;
   const age = now - endpoint.updateTime;
   const staleness = config.metricsStalenessThreshold;
   if (Number.isNaN(age)) {
@@ -130,13 +155,54 @@ function explain(
   if (age < -staleness) {
     return { state: "future", reason: `reading ${formatAge(-age)} in the future` };
   }
-  if (!(endpoint.waiting < queueLimit)) {
-    return { state: "queue-full", reason: `queue ${endpoint.waiting} >= ${round(queueLimit)}` };
+  const waiting = board.waiting(index);
+  if (!(waiting < queueLimit)) {
+    return { state: "queue-full", reason: `queue ${round(waiting)} >= ${round(queueLimit)}` };
   }
-  if (!endpoint.queueOnly && !(endpoint.kv < kvLimit)) {
-    return { state: "kv-full", reason: `KV ${round(endpoint.kv)} >= ${round(kvLimit)}` };
+  const kv = board.kv(index);
+  if (!queueOnly && !(kv < kvLimit)) {
+    return { state: "kv-full", reason: `KV ${round(kv)} >= ${round(kvLimit)}` };
   }
-  return { state: "ok", reason: endpoint.queueOnly ? "ok (queue only, no KV reading)" : "ok" };
+  return { state: "ok", reason: queueOnly ? "ok (queue only, no KV reading)" : "ok" };
+}
+
+/**
+ * What keeps the least loaded endpoint from taking more: the resource in which it is the nearest to
+ * its ideal load. Undefined for an empty pool and when that endpoint is below its ideal.
+ */
+export function explainGate(
+  endpoints: readonly Endpoint[],
+  board: Board,
+  config: ResolvedConfig,
+  evaluation: Evaluation<Endpoint>,
+  now: number,
+): GateReason | undefined {
+  let least = -1;
+  let isLeastFresh = false;
+  endpoints.forEach((endpoint, i) => {
+    const isFresh = Math.abs(now - endpoint.updateTime) <= config.metricsStalenessThreshold;
+    const score = evaluation.scores[i] ?? 1;
+    const isLess = least < 0 || score < (evaluation.scores[least] ?? 1);
+    if (isFresh === isLeastFresh ? isLess : isFresh) {
+      least = i;
+      isLeastFresh = isFresh;
+    }
+  });
+  const endpoint = endpoints[least];
+  if (endpoint === undefined || (evaluation.scores[least] ?? 1) < 1) return undefined;
+  const { id } = endpoint;
+  if (!isLeastFresh) {
+    const value = now - endpoint.updateTime;
+    const limit = config.metricsStalenessThreshold;
+    return { resource: "telemetry", value, limit, endpoint: id };
+  }
+  const waiting = board.waiting(least);
+  const queueIdeal = endpoint.queueDepthThreshold * endpoint.engines;
+  const kv = board.kv(least);
+  const kvIdeal = endpoint.kvCacheUtilThreshold;
+  return waiting / queueIdeal >= kv / kvIdeal
+    ? { resource: "queue", value: waiting, limit: queueIdeal, endpoint: id }
+    : { resource: "kv", value: kv, limit: kvIdeal, endpoint: id };
 }
 
 /** An age for people: whole ms, from a second on tenths of a second. */

@@ -1,0 +1,147 @@
+// The packed side of a pool: the kernel's rows, the ranks beside them, and the last answer, which
+// counts until a row is written or time alone changes it. It knows indices, not endpoints.
+
+import type { ResolvedConfig } from "./config";
+import { Kernel, KV, RESULT, ROW, UPDATE_TIME, WAITING, WEIGHT, writeLimits } from "./kernel";
+
+/** What a candidate must be besides fresh: the kernel's `filter`. `None`: no list is wanted. */
+export enum List {
+  None = -1,
+  Limits = 0,
+  Kv = 1,
+  Fresh = 2,
+}
+
+/** Rows, ranks and the last answer of one pool. */
+export class Board {
+  readonly #kernel: Kernel;
+  /** Rank of each endpoint for a request of no tokens, and what each token adds. */
+  #ranks: Float64Array;
+  #slopes: Float64Array;
+  #known = false;
+  #listed = List.None;
+  #computedAt = 0;
+  #validUntil = 0;
+
+  constructor(capacity: number, config: ResolvedConfig) {
+    this.#kernel = new Kernel(capacity);
+    this.#kernel.configure(config);
+    this.#ranks = new Float64Array(this.#kernel.capacity);
+    this.#slopes = new Float64Array(this.#kernel.capacity);
+  }
+
+  /** See `Kernel.result`. */
+  get result(): Float64Array {
+    return this.#kernel.result;
+  }
+
+  /** Indices of the last list; as many as `result` says. */
+  get candidates(): Uint32Array {
+    return this.#kernel.candidates;
+  }
+
+  /** When time alone will change the last answer. */
+  get validUntil(): number {
+    return this.#validUntil;
+  }
+
+  /** Sets S and the staleness policy. */
+  configure(config: ResolvedConfig): void {
+    this.#kernel.configure(config);
+    this.forget();
+  }
+
+  /**
+   * Makes room for one more row behind `n` rows.
+   *
+   * @throws KernelError when there is no memory; nothing has changed then.
+   */
+  reserve(n: number): void {
+    if (!this.#kernel.reserve(n + 1)) return;
+    const { capacity } = this.#kernel;
+    const [ranks, slopes] = [this.#ranks, this.#slopes];
+    this.#ranks = new Float64Array(capacity);
+    this.#slopes = new Float64Array(capacity);
+    this.#ranks.set(ranks);
+    this.#slopes.set(slopes);
+    this.#kernel.score(0, n);
+  }
+
+  /** Closes the gap that row `index` of `n` leaves. */
+  remove(index: number, n: number): void {
+    const next = index + 1;
+    this.#kernel.rows.copyWithin(index * ROW, next * ROW, n * ROW);
+    this.#ranks.copyWithin(index, next, n);
+    this.#slopes.copyWithin(index, next, n);
+    this.#kernel.score(index, n - 1);
+    this.forget();
+  }
+
+  /** Writes thresholds and weight of a row; `writeLoad` must follow. */
+  writeLimits(index: number, q: number, k: number, h: number, weight: number): void {
+    const { rows } = this.#kernel;
+    writeLimits(rows, index, q, k, h);
+    rows[index * ROW + WEIGHT] = weight;
+  }
+
+  /** Writes the load of a row and scores it. NaN makes it unusable. */
+  writeLoad(index: number, waiting: number, kv: number, time: number): void {
+    const { rows } = this.#kernel;
+    const at = index * ROW;
+    rows[at + WAITING] = waiting;
+    rows[at + KV] = kv;
+    rows[at + UPDATE_TIME] = time;
+    this.#kernel.score(index, index + 1);
+    this.#known = false;
+  }
+
+  /** Writes the rank of a row. */
+  writeRank(index: number, rank: number, perToken: number): void {
+    this.#ranks[index] = rank;
+    this.#slopes[index] = perToken;
+  }
+
+  /** Rank of a row for a request of `tokens`. */
+  rank(index: number, tokens: number): number {
+    return (this.#ranks[index] as number) + (this.#slopes[index] as number) * tokens;
+  }
+
+  /** The last answer does not count any more. */
+  forget(): void {
+    this.#known = false;
+  }
+
+  /**
+   * Makes `result`, and `candidates` unless `list` is `None`, the answer for `n` rows at `now`.
+   *
+   * @param until when something outside the rows will change them.
+   * @returns whether it had to compute.
+   */
+  judge(n: number, now: number, list: List, until: number): boolean {
+    const counts = this.#known && this.#computedAt <= now && now < this.#validUntil;
+    if (counts && (list === List.None || list === this.#listed)) return false;
+    if (list === List.None) this.#kernel.reduce(n, now);
+    else this.#kernel.select(n, now, list);
+    this.#known = true;
+    this.#listed = list;
+    this.#computedAt = now;
+    this.#validUntil = Math.min(until, this.#kernel.result[RESULT.validUntil] as number);
+    return true;
+  }
+
+  /** Scores of the first `n` rows as they count at `now`. */
+  scores(n: number, now: number): Float64Array {
+    this.#kernel.settle(n, now);
+    return this.#kernel.effective.slice(0, n);
+  }
+
+  /** Waiting requests of a row as they were written last. */
+  waiting(index: number): number {
+    return this.#kernel.rows[index * ROW + WAITING] as number;
+  }
+
+  /** KV usage of a row as it was written last. */
+  kv(index: number): number {
+    return this.#kernel.rows[index * ROW + KV] as number;
+  }
+}
