@@ -3,7 +3,11 @@ import type { Plugin } from "esbuild";
 import { defineConfig, type Options } from "tsup";
 
 /** The subpaths of the package. */
-const entry = { index: "src/index.ts", telemetry: "src/telemetry/index.ts" };
+const entry = {
+  index: "src/index.ts",
+  telemetry: "src/telemetry/index.ts",
+  flow: "src/flow/index.ts",
+};
 
 const { version } = JSON.parse(await readFile("package.json", "utf8"));
 

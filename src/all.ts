@@ -1,4 +1,5 @@
 // Every subpath in one module, for the CommonJS build alone; see tsup.config.ts.
 
+export * as flow from "./flow/index";
 export * as index from "./index";
 export * as telemetry from "./telemetry/index";

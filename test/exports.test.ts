@@ -5,6 +5,8 @@ import { describe, expect, test } from "vitest";
 
 const SURFACE: Record<string, string[]> = {
   "./dist/index": [
+    "CONCURRENCY_DETECTOR",
+    "ConcurrencyDetector",
     "ConfigError",
     "DEFAULT_CONFIG",
     "DurationError",
@@ -17,10 +19,12 @@ const SURFACE: Record<string, string[]> = {
     "UtilizationDetector",
     "formatDuration",
     "isGateClosed",
+    "maxOf",
     "parseDuration",
     "printConfig",
     "resolveConfig",
   ],
+  "./dist/flow": ["AdmissionError", "FlowController"],
   "./dist/telemetry": [
     "ENGINES",
     "LOAD_METRICS_FORMAT",
@@ -54,12 +58,14 @@ describe("classes", () => {
   const check = (load: (path: string) => string) => `
     const core = ${load("./dist/index")};
     const telemetry = ${load("./dist/telemetry")};
+    const flow = ${load("./dist/flow")};
+    console.log(flow.AdmissionError.prototype instanceof core.PlimsollError);
     try { telemetry.readExposition("", "x"); } catch (error) {
       console.log(error instanceof core.PlimsollError, error instanceof core.TelemetryError, error.code);
     }`;
 
   test("are the same in every subpath", () => {
-    const expected = "true true PLIMSOLL_TELEMETRY";
+    const expected = "true\ntrue true PLIMSOLL_TELEMETRY";
     expect(
       node(
         check((path) => `await import("${path}.js")`),

@@ -4,12 +4,16 @@
 //   ```js   runs as an ES module. A line that ends in `// prints X` must print X, in order.
 //   ```sh   each line must be in COMMANDS below, with how it is proved.
 
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { ConfigError, resolveConfig } from "../src/index";
 import { ENGINES } from "../src/telemetry/engines";
 
+const run = promisify(execFile);
 const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
 const pkg = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 
@@ -45,13 +49,44 @@ const COMMANDS: Record<string, () => void> = {
   "npx plimsoll check plimsoll.yaml": () => expect(helpOf("check")).toContain("<config>"),
 };
 
-describe("JavaScript snippets", () => {
-  test.each(blocks("js").map((code) => [code.trim().split("\n").at(0), code]))("%s", (_, code) => {
-    const expected = [...code.matchAll(/\/\/ prints (.*)$/gm)].map(([, text]) => text);
-    const args = ["--input-type=module", "-e", code];
-    const printed = execFileSync(process.execPath, args, { encoding: "utf8", timeout: 20_000 });
-    expect(printed.trim().split("\n").filter(Boolean)).toEqual(expected);
+/** An engine for the snippets: a metrics page, and a streamed answer to every chat. */
+function serveEngine(): Promise<{ url: string; close(): void }> {
+  const server = createServer((request, response) => {
+    if (request.url?.startsWith("/metrics")) {
+      response.end("vllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.1\n");
+      return;
+    }
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const content of ["Hello", " back"]) {
+      const chunk = {
+        object: "chat.completion.chunk",
+        choices: [{ index: 0, delta: { content } }],
+      };
+      response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    }
+    response.end("data: [DONE]\n\n");
   });
+  return new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo;
+      resolve({ url: `http://127.0.0.1:${port}`, close: () => server.close() });
+    });
+  });
+}
+
+describe("JavaScript snippets", () => {
+  test.each(blocks("js").map((code) => [code.trim().split("\n").at(0), code]))(
+    "%s",
+    async (_, code) => {
+      const engine = await serveEngine();
+      const expected = [...code.matchAll(/\/\/ prints (.*)$/gm)].map(([, text]) => text);
+      const args = ["--input-type=module", "-e", code];
+      const env = { ...process.env, ENGINES: engine.url };
+      const { stdout: printed } = await run(process.execPath, args, { env, timeout: 20_000 });
+      engine.close();
+      expect(printed.trim().split("\n").filter(Boolean)).toEqual(expected);
+    },
+  );
 });
 
 describe("command lines", () => {

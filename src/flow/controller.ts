@@ -1,0 +1,275 @@
+// FlowController: the scheduler in real time. Callers await a permit; it wakes on changes of the pool,
+// on new requests, and on one timer for the next instant at which time alone matters. It polls nothing.
+
+import { type Duration, parseDuration } from "../duration";
+import { ConfigError, type ConfigFault, DurationError, describeValue } from "../errors";
+import type { Unsubscribe } from "../evaluation";
+import type { Lease } from "../lease";
+import type { LeaseRequest } from "../pick";
+import { Subscribers } from "../subscribers";
+import { AdmissionError } from "./errors";
+import { type FlowOptions, type ResolvedFlowOptions, resolveFlowOptions } from "./options";
+import { type AdmissionSource, FlowScheduler } from "./scheduler";
+import type { RefusalReason, Ticket } from "./ticket";
+
+/** A request that asks to be let through. */
+export interface AdmitOptions extends LeaseRequest {
+  /** Its band, by name or by index (0 is the highest). Default: the lowest. */
+  readonly priority?: string | number | undefined;
+  /** Whose request it is; flows of one band take turns. Default: one flow for all. */
+  readonly flow?: string | undefined;
+  /** By when it should be served, on the controller's clock, in ms. Orders its flow; ends nothing. */
+  readonly deadline?: number | undefined;
+  /** How long it may wait; may only shorten the controller's. */
+  readonly ttl?: Duration | undefined;
+  /** Ends the waiting when its caller is gone. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Leave to send a request. Release it when the request has ended, in whatever way. */
+export interface Permit {
+  /** The endpoint's lease; undefined when the source has no leases. */
+  readonly lease: Lease | undefined;
+  /** How long it took to get it, in ms. */
+  readonly waitedMs: number;
+  /** Ends the lease. May be called again without effect. */
+  release(): void;
+  [Symbol.dispose](): void;
+}
+
+/** What a band is doing, and has done so far. */
+export interface BandStats {
+  readonly name: string;
+  readonly ceiling: number;
+  readonly waiting: number;
+  /** Flows with requests waiting. */
+  readonly flows: number;
+  readonly admitted: number;
+  readonly refused: Readonly<Record<RefusalReason, number>>;
+  /** Time spent waiting by all requests that wait no more, and the longest of it, in ms. */
+  readonly waitedMs: number;
+  readonly longestWaitMs: number;
+}
+
+/** What a controller is doing. */
+export interface FlowStats {
+  readonly waiting: number;
+  /** Saturation that the gate looks at. */
+  readonly saturation: number;
+  /** Admissions per second, averaged over some seconds. */
+  readonly drainRate: number;
+  readonly closing: boolean;
+  /** Highest first. */
+  readonly bands: readonly BandStats[];
+}
+
+/** Longer than a timer of the platform can be set. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * Holds requests back while the pool is saturated, by priority and fairly between flows.
+ *
+ * @example
+ * const controller = new FlowController(pool);
+ * const permit = await controller.admit({ flow: tenant, tokens: 900, signal });
+ * try { await send(permit.lease.endpoint.id); } finally { permit.release(); }
+ */
+export class FlowController {
+  readonly #source: AdmissionSource;
+  readonly #options: ResolvedFlowOptions;
+  readonly #clock: () => number;
+  readonly #scheduler: FlowScheduler;
+  readonly #subscribers = new Subscribers();
+  readonly #unsubscribe: Unsubscribe;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
+  #isClosing = false;
+  #closed: Promise<void> | undefined;
+  #whenEmpty: (() => void) | undefined;
+
+  /** @throws ConfigError with every fault of `options`. */
+  constructor(source: AdmissionSource, options: FlowOptions = {}) {
+    this.#source = source;
+    this.#options = resolveFlowOptions(options);
+    this.#clock = options.clock ?? (() => performance.now());
+    const { limits, ceilings, maxRequests, aggregation, mode } = this.#options;
+    this.#scheduler = new FlowScheduler(source, {
+      bandLimits: limits,
+      ceilings,
+      maxRequests,
+      aggregation,
+      shed: mode === "shed",
+    });
+    this.#unsubscribe = source.subscribe(() => this.#wake());
+  }
+
+  /**
+   * Asks for leave to send a request.
+   *
+   * @returns a permit, once the pool has room and it is this request's turn.
+   * Rejects with AdmissionError when it is refused, and with ConfigError when `options` are wrong.
+   */
+  admit(options: AdmitOptions = {}): Promise<Permit> {
+    return new Promise((resolve, reject) => {
+      const now = this.#clock();
+      const { signal, tokens, prefer, exclude, among, score, deadline } = options;
+      const { band, ttlMs } = this.#check(options);
+      let ticket: Ticket | undefined;
+      const onAbort = () => {
+        if (ticket !== undefined) this.#scheduler.cancel(ticket, this.#clock());
+      };
+      const settle = () => {
+        signal?.removeEventListener("abort", onAbort);
+        this.#changed();
+      };
+      const { flow = "" } = options;
+      const request = { band, flow, deadline, ttlMs, tokens, prefer, exclude, among, score };
+      if (signal?.aborted) {
+        reject(cancelled(signal));
+        return;
+      }
+      ticket = this.#scheduler.enqueue(
+        request,
+        {
+          admitted: (lease, waitedMs) => {
+            settle();
+            resolve(permitOf(lease, waitedMs));
+          },
+          refused: (refusal) => {
+            settle();
+            const cause = refusal.reason === "cancelled" ? { cause: signal?.reason } : undefined;
+            reject(new AdmissionError(refusal, cause));
+          },
+        },
+        now,
+      );
+      if (!ticket.isWaiting) return;
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#setTimer(now);
+      this.#subscribers.notify();
+    });
+  }
+
+  /**
+   * Takes nothing new; what waits is dispatched until `drain` has passed, and then refused.
+   * Resolves when nothing waits. Leases that were given go on.
+   *
+   * @param options.drain default 0: what waits is refused at once.
+   */
+  close(options: { readonly drain?: Duration | undefined } = {}): Promise<void> {
+    this.#closed ??= this.#drain(parseDuration(options.drain ?? 0));
+    return this.#closed;
+  }
+
+  /** What it is doing, as plain data. */
+  stats(): FlowStats {
+    const now = this.#clock();
+    const { names, ceilings, aggregation } = this.#options;
+    return {
+      waiting: this.#scheduler.waiting,
+      saturation: this.#source.saturation(aggregation),
+      drainRate: this.#scheduler.drainRate(now),
+      closing: this.#isClosing,
+      bands: this.#scheduler.counts.map((counts, i) => {
+        const { requests, flows } = this.#scheduler.waitingIn(i);
+        return {
+          name: names[i] ?? "",
+          ceiling: ceilings[i] ?? 1,
+          waiting: requests,
+          flows,
+          ...counts,
+          refused: { ...counts.refused },
+        };
+      }),
+    };
+  }
+
+  /** Calls `listener` after requests came, went or ended, many at once. */
+  subscribe(listener: () => void): Unsubscribe {
+    return this.#subscribers.add(listener);
+  }
+
+  #check(options: AdmitOptions): { band: number; ttlMs: number } {
+    const faults: ConfigFault[] = [];
+    const { names, ttlMs: longest } = this.#options;
+    const { priority = names.length - 1, ttl } = options;
+    const band = typeof priority === "number" ? priority : names.indexOf(priority);
+    if (!(band in names)) {
+      const rule = `must be one of ${names.map(describeValue).join(", ")}, or an index of them`;
+      faults.push({ path: "priority", value: priority, rule });
+    }
+    let ttlMs = longest;
+    try {
+      ttlMs = Math.min(longest, Math.max(0, parseDuration(ttl ?? longest)));
+    } catch (error) {
+      if (!(error instanceof DurationError)) throw error;
+      faults.push({ path: "ttl", value: ttl, rule: 'must be a duration, such as "10s"' });
+    }
+    const { deadline } = options;
+    if (deadline !== undefined && Number.isNaN(deadline)) {
+      faults.push({ path: "deadline", value: deadline, rule: "must be a time in ms" });
+    }
+    if (faults.length > 0) throw new ConfigError(faults);
+    return { band, ttlMs };
+  }
+
+  /** Something changed, or a time has come. */
+  #wake(): void {
+    const now = this.#clock();
+    this.#scheduler.pump(now);
+    this.#setTimer(now);
+  }
+
+  #changed(): void {
+    this.#subscribers.notify();
+    if (this.#scheduler.waiting === 0) this.#whenEmpty?.();
+  }
+
+  /** One timer, for whatever comes first. One that comes too early does no harm. */
+  #setTimer(now: number): void {
+    if (this.#scheduler.waiting === 0) {
+      clearTimeout(this.#timer);
+      this.#timerAt = Number.POSITIVE_INFINITY;
+      return;
+    }
+    const { validUntil } = this.#source.evaluate();
+    // At its very edge a reading is still fresh, so that the gate is asked just after it.
+    const at = Math.min(this.#scheduler.nextExpiry, Math.max(validUntil, now) + 1);
+    if (at >= this.#timerAt && this.#timerAt > now) return;
+    clearTimeout(this.#timer);
+    this.#timerAt = at;
+    const delay = Math.min(LONGEST_TIMER_MS, Math.max(0, Math.ceil(at - now)));
+    this.#timer = setTimeout(() => {
+      this.#timerAt = Number.POSITIVE_INFINITY;
+      this.#wake();
+    }, delay);
+  }
+
+  async #drain(ms: number): Promise<void> {
+    this.#isClosing = true;
+    this.#scheduler.stop();
+    if (ms > 0 && this.#scheduler.waiting > 0) {
+      await new Promise<void>((resolve) => {
+        const limit = setTimeout(resolve, ms);
+        this.#whenEmpty = () => {
+          clearTimeout(limit);
+          resolve();
+        };
+      });
+    }
+    this.#scheduler.refuseAll("shutting-down", this.#clock());
+    this.#unsubscribe();
+    clearTimeout(this.#timer);
+    this.#subscribers.notify();
+  }
+}
+
+function permitOf(lease: Lease | undefined, waitedMs: number): Permit {
+  const release = () => lease?.release();
+  return { lease, waitedMs, release, [Symbol.dispose]: release };
+}
+
+function cancelled(signal: AbortSignal): AdmissionError {
+  const refusal = { reason: "cancelled", status: undefined, retryAfterS: undefined } as const;
+  return new AdmissionError({ ...refusal, gate: undefined, waitedMs: 0 }, { cause: signal.reason });
+}
