@@ -25,48 +25,13 @@ import { RESULT } from "./kernel";
 import type { Lease } from "./lease";
 import { type LeaseHost, Leases } from "./leases";
 import type { Mark } from "./ledger";
-import type { Logger } from "./logger";
+import { LoadWriter } from "./load-writer";
 import type { LeaseRequest, Pick, PickFilter } from "./pick";
-import {
-  factorOf,
-  kvPenalty,
-  type Projection,
-  projectKv,
-  projectWaiting,
-  projectWork,
-  workOf,
-} from "./projection";
+import type { PoolOptions, Reading } from "./pool-options";
 import type { Sample } from "./sample";
 import { explainGate, type PoolSnapshot, takeSnapshot } from "./snapshot";
 import { StalenessWarner } from "./staleness-warner";
 import { Subscribers } from "./subscribers";
-
-/** How a pool is set up. */
-export interface PoolOptions {
-  /** Endpoints to make room for at the start. Default 64; the pool grows by itself. */
-  readonly capacity?: number | undefined;
-  /** Now, in ms, on any clock that does not go backwards. Default `performance.now`. */
-  readonly clock?: (() => number) | undefined;
-  /** Is told about staleness (at most once per 30 s) and odd settings. Default: nobody. */
-  readonly logger?: Logger | undefined;
-  /** Numbers in [0, 1) that break ties. Default `Math.random`. */
-  readonly random?: (() => number) | undefined;
-  /** What an endpoint must pass to be picked. Default "kv". */
-  readonly filter?: PickFilter | undefined;
-  /** Whether samples are corrected by what this router has sent. Default "live". */
-  readonly projection?: Projection | undefined;
-}
-
-/** A reading that was begun and has not been reported yet. */
-export interface Reading {
-  /** When it was begun, on the pool's clock. */
-  readonly startedAt: number;
-  /**
-   * Hands in what was read. False when it changed nothing: it was unusable, a younger reading was
-   * there before it, or the endpoint has been removed.
-   */
-  report(sample: Sample | null | undefined): boolean;
-}
 
 const LISTS: Readonly<Record<PickFilter, List>> = {
   limits: List.Limits,
@@ -94,27 +59,28 @@ export class EndpointPool implements SaturationSource<Endpoint> {
   readonly #endpoints: Endpoint[] = [];
   readonly #candidates: Endpoint[] = [];
   readonly #stalenessGiven: boolean;
-  readonly #isLive: boolean;
   readonly #pickList: List;
   readonly #host: EndpointHost & LeaseHost = {
     config: () => this.#config,
     now: () => this.#clock(),
     endpointChanged: (endpoint) => {
-      if (endpoint.index >= 0) this.#writeLimits(endpoint, this.#clock());
+      if (endpoint.index >= 0) {
+        this.#loads.writeLimits(endpoint, this.#clock());
+        this.#changed();
+      }
     },
     loadChanged: (endpoint, now) => {
       if (endpoint.index < 0) return;
-      this.#writeLoad(endpoint, now);
+      this.#loads.write(endpoint, now);
       this.#changed();
     },
     pacesChanged: (now) => {
-      for (const endpoint of this.#endpoints) this.#writeLoad(endpoint, now);
+      for (const endpoint of this.#endpoints) this.#loads.write(endpoint, now);
       this.#changed();
     },
   };
   readonly #leases = new Leases(this.#host);
-  /** Endpoints whose load was written since they were ranked. */
-  readonly #staleRanks: Endpoint[] = [];
+  readonly #loads: LoadWriter;
   #candidatesListed = false;
   #config: ResolvedConfig;
   #evaluation: Evaluation<Endpoint> | undefined;
@@ -127,12 +93,12 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     this.#config = resolveConfig(config, options.logger);
     const { capacity, filter, projection } = resolvePoolOptions(options);
     this.#stalenessGiven = config?.metricsStalenessThreshold !== undefined;
-    this.#isLive = projection === "live";
     this.#pickList = LISTS[filter];
     this.#clock = options.clock ?? (() => performance.now());
     this.#random = options.random ?? Math.random;
     this.#warner = new StalenessWarner(options.logger, "pool");
     this.#board = new Board(capacity, this.#config);
+    this.#loads = new LoadWriter(this.#board, this.#leases, projection === "live");
   }
 
   /** The config with its defaults; frozen. */
@@ -173,7 +139,8 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     this.#endpoints.push(endpoint);
     this.#byId.set(id, endpoint);
     this.#leases.pace.add(endpoint.pace);
-    this.#writeLimits(endpoint, this.#clock());
+    this.#loads.writeLimits(endpoint, this.#clock());
+    this.#changed();
     return endpoint;
   }
 
@@ -190,6 +157,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     const endpoint = this.#byId.get(id);
     if (endpoint === undefined) return false;
     const { index } = endpoint;
+    this.#loads.rank(); // so that nobody who is gone waits for it
     this.#board.remove(index, this.size);
     this.#byId.delete(id);
     this.#endpoints.splice(index, 1);
@@ -285,7 +253,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
   snapshot(): PoolSnapshot {
     const now = this.#clock();
     const evaluation = this.#evaluate(now);
-    this.#rank();
+    this.#loads.rank();
     const oldest = this.#leases.oldestUnstarted;
     return takeSnapshot(this.#endpoints, this.#board, this.#config, evaluation, now, {
       oldestUnstartedMs: oldest === undefined ? null : now - oldest.sentAt,
@@ -350,48 +318,10 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     if (mark === undefined) ledger.settleNow(time, this.#leases.order);
     else ledger.settle(mark);
     endpoint.countIdle();
-    if (engines !== endpoint.engines) this.#writeLimits(endpoint, now);
-    else this.#writeLoad(endpoint, now);
+    if (engines !== endpoint.engines) this.#loads.writeLimits(endpoint, now);
+    else this.#loads.write(endpoint, now);
     this.#changed();
     return true;
-  }
-
-  #writeLimits(endpoint: Endpoint, now: number): void {
-    const { index, engines, kvCacheUtilThreshold, headroom, weight } = endpoint;
-    const q = endpoint.queueDepthThreshold * engines;
-    this.#board.writeLimits(index, q, kvCacheUtilThreshold, headroom, weight);
-    this.#writeLoad(endpoint, now);
-    this.#changed();
-  }
-
-  /** Writes what the endpoint's load is now, and with that its score. Its rank can wait. */
-  #writeLoad(endpoint: Endpoint, now: number): void {
-    const { index, updateTime } = endpoint;
-    const isProjected = this.#isLive && endpoint.ledger.hasNews;
-    const waiting = isProjected ? projectWaiting(endpoint, now) : endpoint.waiting;
-    const kv = isProjected ? projectKv(endpoint, now) : endpoint.kv;
-    // No reading of the KV cache: the queue alone decides.
-    this.#board.writeLoad(index, waiting, Number.isNaN(kv) ? 0 : kv, updateTime);
-    if (endpoint.isRankStale) return;
-    endpoint.isRankStale = true;
-    this.#staleRanks.push(endpoint);
-  }
-
-  /** Ranks what has changed since the last pick; many changes of an endpoint cost one ranking. */
-  #rank(): void {
-    for (const endpoint of this.#staleRanks) {
-      endpoint.isRankStale = false;
-      if (endpoint.index < 0) continue;
-      if (!this.#isLive) {
-        this.#board.writeRank(endpoint.index, endpoint.sampledScore, 0);
-        continue;
-      }
-      const factor = factorOf(endpoint);
-      const work = projectWork(endpoint, this.#leases.meanPrompt);
-      const penalty = endpoint.queueOnly ? 0 : kvPenalty(this.#board.kv(endpoint.index));
-      this.#board.writeRank(endpoint.index, factor * work + penalty, factor * workOf(1));
-    }
-    this.#staleRanks.length = 0;
   }
 
   #changed(): void {
@@ -447,7 +377,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
 
   #choose(request: LeaseRequest, now: number): Pick | undefined {
     this.#leases.presumeOld(now);
-    this.#rank();
+    this.#loads.rank();
     const tokens = this.#leases.sizeOf(request.tokens);
     return choose(
       this.#endpoints,
@@ -461,9 +391,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
   }
 
   #send(endpoint: Endpoint, tokens: number | undefined, now: number): Lease {
-    const work = this.#isLive
-      ? projectWork(endpoint, this.#leases.meanPrompt) + workOf(this.#leases.sizeOf(tokens))
-      : 1;
+    const work = this.#loads.workFor(endpoint, tokens);
     return this.#leases.send(endpoint, tokens, work, now);
   }
 }

@@ -1,6 +1,6 @@
 // One target's rhythm: when it is read, what is reported to the pool, and what is known of it.
 
-import type { Reading } from "../pool";
+import type { Reading } from "../pool-options";
 import type { EngineName } from "./engines";
 import type { ScraperSettings } from "./scraper-options";
 import { type TargetFinding, TargetReader, type TargetReading } from "./target-reader";
