@@ -136,6 +136,14 @@ export class ConcurrencyDetector implements SaturationSource<Endpoint> {
   /** As `pool.lease`, among the endpoints that are not full. */
   lease(request: LeaseRequest = {}): Lease | undefined {
     const free = this.filter();
+    const { prefer, exclude } = request;
+    const isWanted =
+      prefer !== undefined &&
+      free.some((endpoint) => endpoint.id === prefer && !this.#isFull(endpoint)) &&
+      (request.among === undefined || hasId(request.among, prefer)) &&
+      !(exclude !== undefined && hasId(exclude, prefer));
+    // No telemetry is needed to know that it has room.
+    if (isWanted) return this.#pool.acquire(prefer, request);
     if (free.length === this.#pool.size) return this.#pool.lease(request);
     const ids = free.map(({ id }) => id);
     const { among: wanted } = request;
@@ -143,13 +151,18 @@ export class ConcurrencyDetector implements SaturationSource<Endpoint> {
     return this.#pool.lease({ ...request, among });
   }
 
-  /** What keeps the least loaded endpoint from taking more; undefined when nothing does. */
+  /** Now, on the pool's clock, in ms. */
+  now(): number {
+    return this.#pool.now();
+  }
+
+  /** How full the least loaded endpoint is; undefined for an empty pool. */
   closedBy(): GateReason | undefined {
     let least: Endpoint | undefined;
     for (const endpoint of this.#pool) {
       if (least === undefined || this.#ratio(endpoint) < this.#ratio(least)) least = endpoint;
     }
-    if (least === undefined || this.#ratio(least) < 1) return undefined;
+    if (least === undefined) return undefined;
     const { maxConcurrency, maxTokenConcurrency, mode } = this.config;
     const byTokens = least.leasedTokens / maxTokenConcurrency > least.leases / maxConcurrency;
     return mode === "tokens" || (mode === "hybrid" && byTokens)

@@ -7,13 +7,17 @@ import type { Endpoint } from "./endpoint";
 export interface ReleaseOptions {
   /** Tokens that the answer had; > 0. Lets the pool learn how fast each endpoint generates. */
   readonly outputTokens?: number | undefined;
+  /** It ended without an answer (caller gone, connection failed): nothing is learned from it. */
+  readonly failed?: boolean | undefined;
 }
 
 /** Whoever counts leases. Kept narrow so that a lease cannot reach further. */
 export interface LeaseKeeper {
   leaseStarted(lease: Lease): void;
-  leaseEnded(lease: Lease, outputTokens: number): void;
+  leaseEnded(lease: Lease, options: ReleaseOptions): void;
 }
+
+const NO_OPTIONS: ReleaseOptions = {};
 
 /**
  * One request on its way. Every verb may be called again without effect, in any order.
@@ -71,7 +75,7 @@ export class Lease {
 
   /** The request has ended, in whatever way. Gives everything back at once. */
   release(options?: ReleaseOptions): void {
-    this.#keeper.leaseEnded(this, options?.outputTokens ?? Number.NaN);
+    this.#keeper.leaseEnded(this, options ?? NO_OPTIONS);
   }
 
   /** As `release`, for `using`. */

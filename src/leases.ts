@@ -2,7 +2,7 @@
 // end. It keeps the ledgers; the pool is told which endpoint's load changed.
 
 import type { Endpoint } from "./endpoint";
-import { Lease, type LeaseKeeper, LeaseState } from "./lease";
+import { Lease, type LeaseKeeper, LeaseState, type ReleaseOptions } from "./lease";
 import type { Ledger } from "./ledger";
 import { Pace } from "./pace";
 
@@ -122,21 +122,27 @@ export class Leases implements LeaseKeeper {
     if (this.pace.learnFirstByte(pace, firstByteMs, lease.work)) this.#host.pacesChanged(now);
   }
 
-  leaseEnded(lease: Lease, outputTokens: number): void {
+  leaseEnded(lease: Lease, options: ReleaseOptions): void {
     if (lease.state === LeaseState.Ended) return;
+    const { outputTokens = Number.NaN, failed = false } = options;
     const now = this.#host.now();
     const { endpoint } = lease;
     const { ledger } = endpoint;
-    // What was sent to the same endpoint before a request that has ended has started too.
-    while (ledger.oldest !== undefined && ledger.oldest.order < lease.order) {
-      this.#presume(ledger.oldest, now);
+    // A caller that reports starts, and not this one's, may have given it up unanswered.
+    const reportsStarts = !Number.isNaN(this.#firstByteMs);
+    const hasAnswer = lease.state === LeaseState.Started || outputTokens > 0 || !reportsStarts;
+    if (hasAnswer && !failed) {
+      // What was sent to the same endpoint before a request that was answered has started too.
+      while (ledger.oldest !== undefined && ledger.oldest.order < lease.order) {
+        this.#presume(ledger.oldest, now);
+      }
+      this.#answerMs = average(this.#answerMs, Math.max(0, now - lease.sentAt));
     }
     if (lease.state === LeaseState.Sent) this.#leaveUnstarted(lease, ledger);
-    this.#answerMs = average(this.#answerMs, Math.max(0, now - lease.sentAt));
     this.#giveBack(lease, ledger);
     lease.state = LeaseState.Ended;
     this.#host.loadChanged(endpoint, now);
-    if (!(outputTokens > 1 && outputTokens < Number.POSITIVE_INFINITY)) return;
+    if (failed || !(outputTokens > 1 && outputTokens < Number.POSITIVE_INFINITY)) return;
     const since = Number.isNaN(lease.startedAt) ? lease.sentAt : lease.startedAt;
     const msPerToken = (now - since) / outputTokens;
     if (this.pace.learnToken(endpoint.pace, msPerToken, lease.work)) this.#host.pacesChanged(now);

@@ -89,14 +89,24 @@ export class Ledger {
     this.#clearSince(this.unstarted - after);
   }
 
-  /** As `settle(markNow(time, order))`, without garbage. */
-  settleNow(time: number, order: number): void {
+  /**
+   * As `settle` for a sample that was read at `time`, without garbage. Requests that were sent
+   * since and have not started are known; of others sent since, the sample's age hides that.
+   */
+  settleAt(time: number, order: number): void {
     this.markTime = time;
     this.markOrder = order;
     this.markOwn = this.own;
     this.markUnstarted = this.unstarted;
     this.markTokens = this.tokens;
-    this.#clearSince(this.unstarted);
+    for (let lease = this.youngest; lease !== undefined && lease.sentAt > time; ) {
+      this.markOrder = lease.order - 1;
+      this.markOwn--;
+      this.markUnstarted--;
+      this.markTokens -= lease.tokens;
+      lease = lease.older;
+    }
+    this.#clearSince(this.markUnstarted);
   }
 
   #clearSince(unstartedBefore: number): void {

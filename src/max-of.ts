@@ -1,5 +1,6 @@
 // Several sources as one: as saturated as the most saturated of them.
 
+import { ConcurrencyDetector } from "./concurrency";
 import type { Aggregation } from "./config";
 import type { Evaluation, GateReason, SaturationSource, Unsubscribe } from "./evaluation";
 import type { Lease } from "./lease";
@@ -8,13 +9,16 @@ import type { LeaseRequest } from "./pick";
 /** A source that may also give leases, as pools and concurrency detectors do. */
 export interface LeasingSource<E = unknown> extends SaturationSource<E> {
   readonly size?: number;
+  /** Now, on its clock, in ms. */
+  now?(): number;
   lease?(request: LeaseRequest): Lease | undefined;
-  closedBy?(): GateReason | undefined;
+  closedBy?(aggregation?: Aggregation): GateReason | undefined;
 }
 
 /**
- * A source that is as saturated as the most saturated of `sources`. Its leases come from the first
- * of them that gives any.
+ * A source that is as saturated as the most saturated of `sources`. Its leases come from a
+ * `ConcurrencyDetector` where there is one, since it knows who is full, else from the first that
+ * gives any.
  *
  * @example new FlowController(maxOf(pool, new ConcurrencyDetector(pool)));
  */
@@ -23,7 +27,9 @@ export function maxOf<E>(
 ): LeasingSource<E> & { readonly size: number } {
   const worst = (aggregation?: Aggregation) =>
     sources.reduce((a, b) => (b.saturation(aggregation) > a.saturation(aggregation) ? b : a));
-  const leasing = sources.find((source) => source.lease !== undefined);
+  const leasing =
+    sources.find((source) => source instanceof ConcurrencyDetector) ??
+    sources.find((source) => source.lease !== undefined);
   const sized = sources.find((source) => source.size !== undefined);
   const source: LeasingSource<E> & { readonly size: number } = {
     get size() {
@@ -31,7 +37,8 @@ export function maxOf<E>(
     },
     saturation: (aggregation) => worst(aggregation).saturation(aggregation),
     evaluate: () => evaluateWorst(sources),
-    closedBy: () => worst("capped").closedBy?.(),
+    closedBy: (aggregation = "capped") => worst(aggregation).closedBy?.(aggregation),
+    now: () => sources.find((one) => one.now !== undefined)?.now?.() ?? performance.now(),
     subscribe: (listener): Unsubscribe => {
       const ends = sources.map((one) => one.subscribe(listener));
       return () => {
@@ -48,5 +55,13 @@ function evaluateWorst<E>(sources: readonly SaturationSource<E>[]): Evaluation<E
   const evaluations = sources.map((source) => source.evaluate());
   const worst = evaluations.reduce((a, b) => (b.saturation > a.saturation ? b : a));
   const validUntil = Math.min(...evaluations.map((evaluation) => evaluation.validUntil));
-  return Object.freeze({ ...worst, validUntil });
+  const most = (key: Aggregation) => Math.max(...evaluations.map((one) => one[key]));
+  return Object.freeze({
+    ...worst,
+    mean: most("mean"),
+    capped: most("capped"),
+    weighted: most("weighted"),
+    max: most("max"),
+    validUntil,
+  });
 }

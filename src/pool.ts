@@ -261,10 +261,20 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     });
   }
 
-  /** What keeps the least loaded endpoint from taking more; undefined when nothing does. */
-  closedBy(): GateReason | undefined {
+  /** Now, on the pool's clock, in ms. */
+  now(): number {
+    return this.#clock();
+  }
+
+  /**
+   * What stands between the pool and more load: the fuller resource of the least loaded endpoint,
+   * or of the most loaded one under the aggregation `max`. Undefined for an empty pool.
+   */
+  closedBy(aggregation: Aggregation = this.#config.aggregation): GateReason | undefined {
     const now = this.#clock();
-    return explainGate(this.#endpoints, this.#board, this.#config, this.#evaluate(now), now);
+    const evaluation = this.#evaluate(now);
+    const isWorst = aggregation === "max";
+    return explainGate(this.#endpoints, this.#board, this.#config, evaluation, now, isWorst);
   }
 
   /** Calls `listener` after changes, many changes at once; not for the passing of time. */
@@ -315,7 +325,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     if (time < endpoint.updateTime && endpoint.updateTime <= now) return false;
     const { engines, ledger } = endpoint;
     endpoint.take(sample as Sample, time); // findFault has seen that there is one
-    if (mark === undefined) ledger.settleNow(time, this.#leases.order);
+    if (mark === undefined) ledger.settleAt(time, this.#leases.order);
     else ledger.settle(mark);
     endpoint.countIdle();
     if (engines !== endpoint.engines) this.#loads.writeLimits(endpoint, now);

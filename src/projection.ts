@@ -60,12 +60,13 @@ export function projectWaiting(endpoint: Endpoint, now: number): number {
  *
  *   kv + (own prompt tokens now - then + own tokens generated since - freed) / capacity
  *
- * An endpoint that has been idle for three samples and is over its limit all the same has a gauge
+ * An endpoint that has been idle for three samples and is over its ideal all the same has a gauge
  * that is stuck (known after mass aborts). It counts as empty, until one request probes it.
  */
 export function projectKv(endpoint: Endpoint, now: number): number {
   const { ledger, kv, kvCapacityTokens: capacity } = endpoint;
-  if (ledger.idleSamples >= IDLE_SAMPLES && ledger.own === 0 && kv >= endpoint.kvLimit) return 0;
+  if (ledger.idleSamples >= IDLE_SAMPLES && ledger.own === 0 && kv >= endpoint.kvCacheUtilThreshold)
+    return 0;
   if (capacity === undefined) return kv;
   let tokens = ledger.tokens - ledger.markTokens;
   const { msPerToken } = endpoint.pace;

@@ -167,8 +167,11 @@ function explain(
 }
 
 /**
- * What keeps the least loaded endpoint from taking more: the resource in which it is the nearest to
- * its ideal load. Undefined for an empty pool and when that endpoint is below its ideal.
+ * What stands between a pool and more load: the resource in which its least loaded endpoint is the
+ * nearest to its ideal, or its most loaded one. Fresh endpoints come first. Undefined for an empty
+ * pool.
+ *
+ * @param isWorst look at the most loaded endpoint.
  */
 export function explainGate(
   endpoints: readonly Endpoint[],
@@ -176,20 +179,22 @@ export function explainGate(
   config: ResolvedConfig,
   evaluation: Evaluation<Endpoint>,
   now: number,
+  isWorst: boolean,
 ): GateReason | undefined {
   let least = -1;
   let isLeastFresh = false;
   endpoints.forEach((endpoint, i) => {
     const isFresh = Math.abs(now - endpoint.updateTime) <= config.metricsStalenessThreshold;
     const score = evaluation.scores[i] ?? 1;
-    const isLess = least < 0 || score < (evaluation.scores[least] ?? 1);
+    const best = evaluation.scores[least] ?? 1;
+    const isLess = least < 0 || (isWorst ? score > best : score < best);
     if (isFresh === isLeastFresh ? isLess : isFresh) {
       least = i;
       isLeastFresh = isFresh;
     }
   });
   const endpoint = endpoints[least];
-  if (endpoint === undefined || (evaluation.scores[least] ?? 1) < 1) return undefined;
+  if (endpoint === undefined) return undefined;
   const { id } = endpoint;
   if (!isLeastFresh) {
     const value = now - endpoint.updateTime;

@@ -90,6 +90,19 @@ describe("ConcurrencyDetector", () => {
   });
 });
 
+describe("affinity", () => {
+  test("needs no telemetry, and never wins for a full endpoint, behind maxOf too", () => {
+    const pool = new EndpointPool({}, { clock: () => 1000 });
+    for (let i = 0; i < 5; i++) pool.add(`e${i}`);
+    const detector = new ConcurrencyDetector(pool, { maxConcurrency: 1 });
+    const both = maxOf(pool, detector);
+    expect(both.lease?.({ prefer: "e3" })?.endpoint.id).toBe("e3");
+    expect(both.lease?.({ prefer: "e3" })?.endpoint.id).not.toBe("e3");
+    expect(detector.lease({ prefer: "e4", exclude: ["e4"] })?.endpoint.id).not.toBe("e4");
+    expect(both.evaluate().capped).toBe(both.saturation("capped"));
+  });
+});
+
 describe("maxOf", () => {
   test("is as saturated as the worst, leases from the first that can, and says what closes it", () => {
     const { pool, detector } = make(1, { maxConcurrency: 2 });

@@ -127,6 +127,18 @@ describe("a sample that comes while requests are on their way", () => {
     expect(stateOf(pool, "a").projectedWaiting).toBe(0);
   });
 
+  test("with an older time counts what was sent since then beside it", () => {
+    const { pool, time } = makePool(["a"]);
+    pool.report("a", sample(0));
+    pool.acquire("a", { tokens: 0 });
+    time.now += 50;
+    for (let i = 0; i < 10; i++) pool.acquire("a", { tokens: 1000 });
+    time.now += 50;
+    pool.report("a", { ...sample(0, 1, 0.1), updateTime: time.now - 75 });
+    expect(stateOf(pool, "a").projectedWaiting).toBe(10);
+    expect(stateOf(pool, "a").projectedKv).toBeCloseTo(0.2, 12);
+  });
+
   test("counts what was sent since its reading began beside it", () => {
     const { pool, time } = makePool(["a"]);
     const reading = pool.beginReading("a");
@@ -186,6 +198,25 @@ describe("requests whose start is not reported", () => {
     expect(stateOf(pool, "a")).toMatchObject({ leases: 2, unstartedLeases: 1 });
   });
 
+  test("are not taken for started because a request failed unanswered", () => {
+    const { pool, time } = makePool(["a"]);
+    pool.report("a", sample(0));
+    for (let i = 0; i < 20; i++) pool.acquire("a", { tokens: 0 });
+    time.now += 1;
+    pool.acquire("a").release({ failed: true });
+    time.now += 25;
+    expect(pool.saturation()).toBe(4);
+    // Where starts are reported, an end without one says nothing either.
+    const told = makePool(["a"]);
+    told.pool.report("a", sample(0));
+    const first = told.pool.acquire("a");
+    first.started();
+    first.release();
+    told.pool.acquire("a");
+    told.pool.acquire("a").release();
+    expect(stateOf(told.pool, "a").unstartedLeases).toBe(1);
+  });
+
   test("count as started once they are older than requests usually are", () => {
     const { pool, time } = makePool(["a"]);
     pool.report("a", sample(0));
@@ -243,6 +274,12 @@ describe("what telemetry cannot lower or raise", () => {
     expect([stuck(), stuck(), stuck(), stuck()]).toEqual(Array(4).fill("kv-full"));
     probe?.release();
     expect([stuck(), stuck(), stuck()]).toEqual(["kv-full", "kv-full", "ok"]);
+  });
+
+  test("a gauge that is stuck between the ideal and the limit is tried again too", () => {
+    const { pool } = makePool(["a"], { headroom: 0.2 });
+    for (let i = 0; i < 3; i++) pool.report("a", sample(0, 0, 0.9));
+    expect(pool.saturation("capped")).toBe(0);
   });
 
   test("a full cache with requests running is full, however often it says so", () => {

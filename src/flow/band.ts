@@ -4,6 +4,9 @@
 import { Heap } from "./heap";
 import type { Ticket } from "./ticket";
 
+/** So many requests of a flow that have nowhere to go are looked past. */
+const BLOCKED_AT_MOST = 32;
+
 /** The waiting requests of one flow. */
 export class Flow {
   readonly name: string;
@@ -11,8 +14,6 @@ export class Flow {
   next: Flow;
   previous: Flow;
   size = 0;
-  /** The round in which nothing of it could be placed. */
-  blockedIn = -1;
   #oldest: Ticket | undefined;
   #youngest: Ticket | undefined;
   readonly #deadlines = new Heap<Ticket>(isSooner, (ticket, place) => {
@@ -25,9 +26,17 @@ export class Flow {
     this.previous = this;
   }
 
-  /** Who is next: the nearest deadline, else the oldest. */
-  get first(): Ticket | undefined {
-    return this.#deadlines.first ?? this.#oldest;
+  /**
+   * Who is next: the nearest deadline, else the oldest that is not blocked in this round. Behind
+   * too many that are blocked, the flow waits.
+   */
+  first(round: number): Ticket | undefined {
+    const urgent = this.#deadlines.first;
+    if (urgent !== undefined && urgent.blockedIn !== round) return urgent;
+    let ticket = this.#oldest;
+    for (let i = 0; i < BLOCKED_AT_MOST && ticket?.blockedIn === round; i++)
+      ticket = ticket.younger;
+    return ticket?.blockedIn === round ? undefined : ticket;
   }
 
   add(ticket: Ticket): void {
@@ -98,16 +107,14 @@ export class Band {
     this.#leave(flow);
   }
 
-  /**
-   * The request whose turn it is, of a flow that is not blocked in this round; undefined when all
-   * are. The turn does not move.
-   */
+  /** The request whose turn it is, of the first flow that has one that is not blocked. */
   peek(round: number): Ticket | undefined {
     let flow = this.#turn;
     for (let i = this.#flows.size; i > 0 && flow !== undefined; i--) {
-      if (flow.blockedIn !== round) {
+      const ticket = flow.first(round);
+      if (ticket !== undefined) {
         this.#turn = flow;
-        return flow.first;
+        return ticket;
       }
       flow = flow.next;
     }

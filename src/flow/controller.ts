@@ -4,7 +4,7 @@
 import { type Duration, parseDuration } from "../duration";
 import { ConfigError, type ConfigFault, DurationError, describeValue } from "../errors";
 import type { Unsubscribe } from "../evaluation";
-import type { Lease } from "../lease";
+import type { Lease, ReleaseOptions } from "../lease";
 import type { LeaseRequest } from "../pick";
 import { Subscribers } from "../subscribers";
 import { AdmissionError } from "./errors";
@@ -33,7 +33,7 @@ export interface Permit {
   /** How long it took to get it, in ms. */
   readonly waitedMs: number;
   /** Ends the lease. May be called again without effect. */
-  release(): void;
+  release(options?: ReleaseOptions): void;
   [Symbol.dispose](): void;
 }
 
@@ -91,7 +91,7 @@ export class FlowController {
   constructor(source: AdmissionSource, options: FlowOptions = {}) {
     this.#source = source;
     this.#options = resolveFlowOptions(options);
-    this.#clock = options.clock ?? (() => performance.now());
+    this.#clock = options.clock ?? (() => source.now?.() ?? performance.now());
     const { limits, ceilings, maxRequests, aggregation, mode } = this.#options;
     this.#scheduler = new FlowScheduler(source, {
       bandLimits: limits,
@@ -139,6 +139,10 @@ export class FlowController {
             settle();
             const cause = refusal.reason === "cancelled" ? { cause: signal?.reason } : undefined;
             reject(new AdmissionError(refusal, cause));
+          },
+          failed: (error) => {
+            settle();
+            reject(error);
           },
         },
         now,
@@ -205,10 +209,7 @@ export class FlowController {
       if (!(error instanceof DurationError)) throw error;
       faults.push({ path: "ttl", value: ttl, rule: 'must be a duration, such as "10s"' });
     }
-    const { deadline } = options;
-    if (deadline !== undefined && Number.isNaN(deadline)) {
-      faults.push({ path: "deadline", value: deadline, rule: "must be a time in ms" });
-    }
+    checkRequest(options, faults);
     if (faults.length > 0) throw new ConfigError(faults);
     return { band, ttlMs };
   }
@@ -250,7 +251,7 @@ export class FlowController {
     this.#scheduler.stop();
     if (ms > 0 && this.#scheduler.waiting > 0) {
       await new Promise<void>((resolve) => {
-        const limit = setTimeout(resolve, ms);
+        const limit = setTimeout(resolve, Math.min(ms, LONGEST_TIMER_MS));
         this.#whenEmpty = () => {
           clearTimeout(limit);
           resolve();
@@ -265,8 +266,23 @@ export class FlowController {
 }
 
 function permitOf(lease: Lease | undefined, waitedMs: number): Permit {
-  const release = () => lease?.release();
-  return { lease, waitedMs, release, [Symbol.dispose]: release };
+  const release = (options?: ReleaseOptions) => lease?.release(options);
+  return { lease, waitedMs, release, [Symbol.dispose]: () => release() };
+}
+
+/** What `pick` is asked with: a fault here must not come up when it is this request's turn. */
+function checkRequest(options: AdmitOptions, faults: ConfigFault[]): void {
+  const { deadline, flow, exclude, among, score } = options;
+  const check = (path: string, value: unknown, isRight: boolean, rule: string) => {
+    if (value !== undefined && !isRight) faults.push({ path, value, rule });
+  };
+  const isTime = typeof deadline === "number" && !Number.isNaN(deadline);
+  check("deadline", deadline, isTime, "must be a time in ms");
+  check("flow", flow, typeof flow === "string", "must be a text");
+  const isIds = (ids: unknown) => Array.isArray(ids) || ids instanceof Set;
+  check("exclude", exclude, isIds(exclude), "must be a list or a Set of endpoint ids");
+  check("among", among, isIds(among), "must be a list or a Set of endpoint ids");
+  check("score", score, typeof score === "function", "must be a function");
 }
 
 function cancelled(signal: AbortSignal): AdmissionError {

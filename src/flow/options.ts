@@ -34,7 +34,7 @@ export interface FlowOptions {
   readonly mode?: "queue" | "shed" | undefined;
   /** Which saturation the gate looks at. Default "capped": one hot endpoint does not close it. */
   readonly aggregation?: Aggregation | undefined;
-  /** Now, in ms, monotonic. Default `performance.now`. */
+  /** Now, in ms; must be the source's clock, which is the default. */
   readonly clock?: (() => number) | undefined;
 }
 

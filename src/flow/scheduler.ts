@@ -2,6 +2,7 @@
 // The controller drives it in real time, the simulator in virtual time.
 
 import type { Aggregation } from "../config";
+import type { Lease } from "../lease";
 import type { LeasingSource } from "../max-of";
 import { Band } from "./band";
 import { Heap } from "./heap";
@@ -122,17 +123,15 @@ export class FlowScheduler {
     const isFull =
       band.size >= (this.#options.bandLimits[request.band] ?? 0) ||
       this.waiting >= this.#options.maxRequests;
-    // In a full band, only what need not wait can be let in, and others wait there already.
-    if (isFull && band.size > 0) {
-      this.#refuse(ticket, this.#isEmptyPool() ? "no-endpoints" : "saturated", now);
-      return ticket;
-    }
     band.add(ticket);
     this.#expiries.add(ticket);
     this.pump(now);
-    if (ticket.isWaiting && (this.#options.shed || isFull)) {
+    // In a full band, only what need not wait is let in.
+    const mayWait = !this.#options.shed && !isFull && request.ttlMs > 0;
+    if (ticket.isWaiting && !mayWait) {
       this.#remove(ticket);
-      this.#refuse(ticket, this.#isEmptyPool() ? "no-endpoints" : "saturated", now);
+      const reason = request.ttlMs > 0 ? "saturated" : "ttl-expired";
+      this.#refuse(ticket, this.#isEmptyPool() ? "no-endpoints" : reason, now);
     }
     return ticket;
   }
@@ -198,11 +197,21 @@ export class FlowScheduler {
   #place(ticket: Ticket, band: Band, now: number): boolean {
     const { flow } = ticket;
     if (flow === undefined) return false;
-    const lease = this.#source.lease?.(ticket.request);
+    let lease: Lease | undefined;
+    try {
+      lease = this.#source.lease?.(ticket.request);
+    } catch (error) {
+      // A score of the caller's own threw: its fault, and nobody else's.
+      this.#remove(ticket);
+      this.#countWait(ticket, now);
+      (this.#counts[ticket.request.band] as BandCounts).refused.cancelled++;
+      ticket.outcome.failed(error);
+      return true;
+    }
     if (this.#source.lease !== undefined && lease === undefined) {
       if (this.#isEmptyPool()) return false;
       // Nothing it may go to is there now; others may have luck.
-      flow.blockedIn = this.#round;
+      ticket.blockedIn = this.#round;
       return true;
     }
     band.pass(flow);
@@ -217,7 +226,8 @@ export class FlowScheduler {
 
   #expire(now: number): void {
     for (let ticket = this.#expiries.first; ticket !== undefined; ticket = this.#expiries.first) {
-      if (ticket.expiresAt > now) return;
+      // What has just come is tried once, even if it may not wait at all.
+      if (ticket.expiresAt > now || ticket.enqueuedAt === now) return;
       this.#remove(ticket);
       this.#refuse(ticket, this.#isEmptyPool() ? "no-endpoints" : "ttl-expired", now);
     }
@@ -236,7 +246,7 @@ export class FlowScheduler {
       reason,
       status,
       retryAfterS: status === undefined ? undefined : this.#retryAfter(ticket.request.band, now),
-      gate: status === 429 ? this.#source.closedBy?.() : undefined,
+      gate: status === 429 ? this.#source.closedBy?.(this.#options.aggregation) : undefined,
       waitedMs,
     };
     ticket.outcome.refused(refusal);

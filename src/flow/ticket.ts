@@ -38,6 +38,8 @@ export interface TicketOutcome {
   /** @param lease undefined when the source has no leases. */
   admitted(lease: Lease | undefined, waitedMs: number): void;
   refused(refusal: Refusal): void;
+  /** Its own `score` threw, or the source could not judge it. It counts as `cancelled`. */
+  failed(error: unknown): void;
 }
 
 /** What a request brings. */
@@ -70,6 +72,8 @@ export class Ticket {
   deadlinePlace = -1;
   /** @internal */
   expiryPlace = -1;
+  /** The round in which it could not be placed. @internal */
+  blockedIn = -1;
 
   constructor(request: TicketRequest, outcome: TicketOutcome, now: number, order: number) {
     this.request = request;

@@ -371,6 +371,101 @@ describe("refusals", () => {
   });
 });
 
+describe("one bad request", () => {
+  test("with a score that throws fails alone", async () => {
+    const { controller } = make(2);
+    const bad = ask(controller, {
+      score: () => {
+        throw new RangeError("mine");
+      },
+    });
+    const good = ask(controller);
+    await settle();
+    expect(bad.error).toBeInstanceOf(RangeError);
+    expect(good.permit).toBeDefined();
+    expect(controller.stats().waiting).toBe(0);
+  });
+
+  test("with options of the wrong type is refused before it waits", async () => {
+    const { controller } = make(1);
+    const wrong = [{ among: "e0" }, { exclude: 5 }, { score: 1 }, { flow: {} }, { deadline: "x" }];
+    for (const options of wrong) {
+      await expect(controller.admit(options as never)).rejects.toThrow(ConfigError);
+    }
+    expect(controller.stats().waiting).toBe(0);
+  });
+
+  test("that has nowhere to go holds up nobody of its own flow, nor of a full band", async () => {
+    const { controller } = make(2, { bands: [{ maxRequests: 1 }] });
+    const stuck = ask(controller, { among: ["gone"] });
+    const fine = [ask(controller), ask(controller, { flow: "b" })];
+    await settle();
+    expect(stuck.permit).toBeUndefined();
+    expect(fine.map(({ permit }) => permit !== undefined)).toEqual([true, true]);
+    await controller.close();
+  });
+
+  test("that may not wait goes when there is room, and is refused when there is none", async () => {
+    const { controller } = make(1);
+    const asked = [ask(controller, { ttl: 0 }), ask(controller, { ttl: 0 })];
+    await settle();
+    expect(asked[0]?.permit).toBeDefined();
+    expect(asked[1]?.error).toMatchObject({ reason: "ttl-expired", status: 429 });
+  });
+
+  test("that fails unanswered does not make the gate believe that others have started", async () => {
+    const { controller } = make(1, {}, 5);
+    const asked = Array.from({ length: 20 }, () => ask(controller));
+    await settle();
+    for (let i = 4; i < 12; i++) {
+      asked[i]?.permit?.release({ failed: true });
+      await settle();
+    }
+    const live = asked.filter(({ permit }) => permit?.lease !== undefined).length - 8;
+    expect(live).toBe(5);
+    await controller.close();
+  });
+});
+
+describe("what closed the gate", () => {
+  test("is told under lower ceilings and other aggregations too", async () => {
+    const ceilings = { policy: "static", ceiling: 0.5 } as const;
+    for (const options of [{ ceilings }, { ceilings, aggregation: "max" }] as const) {
+      const { pool, controller } = make(2, { ...options, mode: "shed" }, 10);
+      pool.report("e0", { ...idle, waitingQueueSize: 6 });
+      pool.report("e1", { ...idle, waitingQueueSize: 5 });
+      const refused = ask(controller);
+      await settle();
+      const endpoint = "aggregation" in options ? "e0" : "e1";
+      expect(refused.error?.gate).toMatchObject({ resource: "queue", limit: 10, endpoint });
+    }
+  });
+});
+
+describe("the clock", () => {
+  test("is the source's when none is given", async () => {
+    const pool = new EndpointPool({}, { clock: () => 123_456 });
+    const controller = new FlowController(pool, { mode: "shed" });
+    const refused = ask(controller);
+    await settle();
+    expect(refused.error?.waitedMs).toBe(0);
+    expect(pool.now()).toBe(123_456);
+    expect(maxOf(pool, new ConcurrencyDetector(pool)).now?.()).toBe(123_456);
+  });
+
+  test("a drain longer than a timer can be does not end at once", async () => {
+    const { controller } = make(1);
+    const first = await controller.admit();
+    const second = ask(controller);
+    const closing = controller.close({ drain: "1000h" });
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(second.error).toBeUndefined();
+    first.release();
+    await closing;
+    expect(second.permit).toBeDefined();
+  });
+});
+
 describe("misuse", () => {
   test("of the constructor is reported all together", () => {
     const { pool } = make(0);

@@ -11,11 +11,12 @@ interface Asked {
   readonly ticket: Ticket;
   readonly band: number;
   ends: number;
-  reason: RefusalReason | "admitted" | undefined;
+  reason: RefusalReason | "admitted" | "failed" | undefined;
 }
 
 const BANDS = 3;
 const LIMIT = 12;
+const fault = new Error("a score that throws");
 
 test("1,000,000 operations", () => {
   const seed = 77;
@@ -43,7 +44,13 @@ test("1,000,000 operations", () => {
     const deadline = random() < 0.3 ? now + int(500) : undefined;
     const among = random() < 0.02 ? [`e${int(12)}`] : undefined;
     const flow = `f${int(6)}`;
-    const request = { band, flow, ttlMs: 1 + int(400), deadline, among, tokens: int(3000) };
+    const score =
+      random() < 0.01
+        ? () => {
+            throw fault;
+          }
+        : undefined;
+    const request = { band, flow, ttlMs: 1 + int(400), deadline, among, score, tokens: int(3000) };
     const entry = { band, ends: 0, reason: undefined } as Omit<Asked, "ticket"> & {
       ticket?: Ticket;
     };
@@ -62,6 +69,10 @@ test("1,000,000 operations", () => {
           if (lease === undefined) throw new Error("no lease");
           leases.push(lease);
           end("admitted");
+        },
+        failed: (error) => {
+          expect(error).toBe(fault);
+          end("failed");
         },
         refused: ({ reason, waitedMs }) => {
           expect(waitedMs).toBeGreaterThanOrEqual(0);
@@ -97,7 +108,7 @@ test("1,000,000 operations", () => {
       const lease = leases[place];
       leases[place] = leases.at(-1) as Lease; // there is one
       leases.pop();
-      lease?.release({ outputTokens: int(200) });
+      lease?.release({ outputTokens: int(200), failed: random() < 0.2 });
       if (random() < 0.3) lease?.release();
       if (random() < 0.1) lease?.started();
       scheduler.pump(now);
@@ -145,7 +156,14 @@ test("1,000,000 operations", () => {
     ...Object.values(refused),
   ]);
   expect(counted.reduce((a, b) => a + b, 0)).toBe(asked);
-  for (const reason of ["admitted", "saturated", "ttl-expired", "cancelled", "shutting-down"]) {
+  for (const reason of [
+    "admitted",
+    "saturated",
+    "ttl-expired",
+    "cancelled",
+    "failed",
+    "shutting-down",
+  ]) {
     expect(ends[reason], reason).toBeGreaterThan(0);
   }
   expect(pool.snapshot().oldestUnstartedMs).toBeNull();

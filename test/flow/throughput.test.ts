@@ -77,6 +77,9 @@ function run(wire: Wire, gated: boolean, rate: number): Outcome {
         request,
         {
           admitted: send,
+          failed: (error) => {
+            throw error;
+          },
           refused: () => {
             refused++;
           },
