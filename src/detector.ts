@@ -186,10 +186,11 @@ export class UtilizationDetector<E = { readonly metrics?: EndpointMetrics | null
     const k = own?.kvCacheUtilThreshold ?? kvCacheUtilThreshold;
     const h = own?.headroom ?? headroom;
     const weight = own?.weight ?? 1;
+    // Number.isFinite is false for what is no number.
     const qRight = Number.isInteger(q) && q > 0;
-    const kRight = k > 0 && k <= 1;
-    const hRight = h >= 0 && h < Number.POSITIVE_INFINITY;
-    const weightRight = weight > 0 && weight < Number.POSITIVE_INFINITY;
+    const kRight = Number.isFinite(k) && k > 0 && k <= 1;
+    const hRight = Number.isFinite(h) && h >= 0;
+    const weightRight = Number.isFinite(weight) && weight > 0;
     if (!(qRight && kRight && hRight && weightRight)) this.#warnThresholds(own);
     writeLimits(
       rows,

@@ -19,6 +19,7 @@ const NANOS: Readonly<Record<string, bigint>> = {
 const NANOS_PER_MS = 1e6;
 /** Go keeps a duration in an int64. */
 const LIMIT = 1n << 63n;
+const LONGEST_MS = Number(LIMIT) / NANOS_PER_MS;
 const TERM = /([0-9]*)(?:\.([0-9]*))?([^0-9.]*)/y;
 
 /**
@@ -26,16 +27,16 @@ const TERM = /([0-9]*)(?:\.([0-9]*))?([^0-9.]*)/y;
  *
  * Texts are what Go's `time.ParseDuration` accepts: a sign, then decimal numbers each with a unit
  * (`ns`, `us`, `µs`, `ms`, `s`, `m`, `h`), or a bare `0`; up to about 292 years. Numbers are ms and
- * must be finite.
+ * have the same bound.
  *
  * @throws DurationError when it is neither.
  * @example parseDuration("1m30s") // 90000
  */
 export function parseDuration(value: Duration): number {
-  if (typeof value === "number" && Number.isFinite(value)) return value;
+  if (typeof value === "number" && Math.abs(value) <= LONGEST_MS) return value;
   if (typeof value !== "string") {
     throw new DurationError(
-      `a duration is a text such as "200ms" or a number of ms, got ${describeValue(value)}`,
+      `a duration is a text such as "200ms" or a number of ms (292 years at most), got ${describeValue(value)}`,
     );
   }
   return Number(parseNanos(value)) / NANOS_PER_MS;

@@ -113,7 +113,8 @@ export class EndpointPool implements SaturationSource<Endpoint> {
 
   /** The endpoints in the order in which they were added. */
   [Symbol.iterator](): IterableIterator<Endpoint> {
-    return this.#endpoints[Symbol.iterator]();
+    // A copy, so that a loop may remove what it sees.
+    return [...this.#endpoints][Symbol.iterator]();
   }
 
   /**
@@ -344,9 +345,11 @@ export class EndpointPool implements SaturationSource<Endpoint> {
   #judge(list: List, now: number): void {
     this.#leases.presumeOld(now);
     const n = this.size;
-    if (!this.#board.judge(n, now, list, this.#leases.nextPresumedAt)) return;
-    this.#evaluation = undefined;
-    this.#candidatesListed = false;
+    if (this.#board.judge(n, now, list, this.#leases.nextPresumedAt)) {
+      this.#evaluation = undefined;
+      this.#candidatesListed = false;
+    }
+    // Said of an answer from the cache too: a pool that is dead changes no more.
     const { result } = this.#board;
     if (result[RESULT.fresh] === n) return;
     const { stale, unusable } = readResult(result);
@@ -360,13 +363,15 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     if (!this.#candidatesListed) {
       const { result, candidates } = this.#board;
       const count = result[RESULT.candidates] as number; // the block has it
-      list.length = count;
-      for (let i = 0; i < count; i++) {
-        list[i] = this.#endpoints[candidates[i] as number] as Endpoint; // the kernel's own indices
+      const n = count === 0 ? this.size : count;
+      list.length = n;
+      for (let i = 0; i < n; i++) {
+        // Nobody passes: everybody is a candidate. Else the kernel's own indices.
+        list[i] = this.#endpoints[count === 0 ? i : (candidates[i] as number)] as Endpoint;
       }
       this.#candidatesListed = true;
     }
-    return list.length === 0 ? this.#endpoints : list;
+    return list;
   }
 
   #evaluate(now: number): Evaluation<Endpoint> {
@@ -377,7 +382,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
         ...result,
         saturation: result[this.#config.aggregation],
         candidates: [...passing],
-        failedOpen: this.#candidates.length === 0,
+        failedOpen: this.#board.result[RESULT.candidates] === 0,
         scores: this.#board.scores(this.size, now),
         validUntil: this.#board.validUntil,
       });

@@ -212,7 +212,7 @@ export function explainGate(
 
 /** An age for people: whole ms, from a second on tenths of a second. */
 function formatAge(ms: number): string {
-  if (!Number.isFinite(ms) || ms > 1e15) return "ages";
+  if (!Number.isFinite(ms) || ms > 9e12) return "ages";
   return formatDuration(ms < 1000 ? Math.round(ms) : Math.round(ms / 100) * 100);
 }
 

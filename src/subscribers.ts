@@ -23,7 +23,11 @@ export class Subscribers {
     queueMicrotask(() => {
       this.#scheduled = false;
       // A listener that throws is an uncaught error of its own; the others are still called.
-      for (const { call } of [...this.#listeners]) queueMicrotask(call);
+      for (const entry of [...this.#listeners]) {
+        queueMicrotask(() => {
+          if (this.#listeners.has(entry)) entry.call();
+        });
+      }
     });
   }
 }

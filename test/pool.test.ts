@@ -167,6 +167,30 @@ describe("decisions", () => {
     expect(pool.evaluate().failedOpen).toBe(true);
   });
 
+  test("the pool stays whole when a caller changes the array, or removes while it iterates", () => {
+    const { pool } = makePool();
+    for (const id of ["a", "b", "c", "d"]) {
+      pool.add(id);
+      pool.report(id, sample(9));
+    }
+    (pool.candidates() as unknown[]).reverse();
+    pool.report("c", sample(1));
+    expect(pool.candidates().map(({ id }) => id)).toEqual(["c"]);
+    for (const { id } of pool) pool.remove(id);
+    expect(pool.size).toBe(0);
+  });
+
+  test("an S or an age beyond any duration is refused, or printed all the same", () => {
+    expect(() => new EndpointPool({ metricsStalenessThreshold: 1e15 })).toThrow(ConfigError);
+    const { pool, time } = makePool();
+    pool.add("a");
+    pool.report("a", sample(1));
+    for (const age of [1e12, 1e13, 1e14, 1e300]) {
+      time.now = 1000 + age;
+      expect(pool.snapshot().endpoints[0]?.state).toBe("stale");
+    }
+  });
+
   test("agree bit for bit with the detector over the same data", () => {
     const { pool, time } = makePool({ aggregation: "weighted" });
     const detector = new UtilizationDetector<{ weight: number; metrics: never }>(

@@ -226,6 +226,11 @@ describe("R7 limits", () => {
     expect(isCandidate(load(0, 0, S + 1))).toBe(false);
   });
 
+  test("thresholds that are no numbers are not used", () => {
+    const own = { headroom: "0.2" } as never;
+    expect(isCandidate({ ...load(50, 0), own })).toBe(false);
+  });
+
   test("every endpoint may have its own", () => {
     const own = { queueDepthThreshold: 2, kvCacheUtilThreshold: 0.5, headroom: 1 };
     expect(isCandidate({ ...load(3, 0.1), own })).toBe(true);
@@ -338,6 +343,18 @@ describe("R11 clock", () => {
 });
 
 describe("R12 silence is visible", () => {
+  test("a pool that is dead and changes no more is still spoken of", () => {
+    let now = 0;
+    const warn = vi.fn();
+    const pool = new EndpointPool({}, { clock: () => now, logger: { warn } });
+    pool.add("a");
+    pool.saturation();
+    pool.report("a", { waitingQueueSize: 1, kvCacheUsagePercent: 0.1 });
+    for (; now < 600_000; now += 1000) pool.saturation();
+    expect(warn.mock.calls.length).toBeGreaterThanOrEqual(19);
+    expect(warn.mock.calls.length).toBeLessThanOrEqual(21);
+  });
+
   test("counts are in every evaluation, and the logger hears of them once per 30 s", () => {
     let now = NOW;
     const warn = vi.fn();

@@ -12,7 +12,12 @@ import { formatDuration } from "../duration";
 import { type ConfigFault, describeFault } from "../errors";
 import type { EngineName } from "../telemetry/engines";
 import { TIME_FIELDS } from "../telemetry/scraper-options";
-import { ENGINE_FIELD, readTargets, type TargetOptions } from "../telemetry/targets";
+import {
+  ENGINE_FIELD,
+  hideCredentials,
+  readTargets,
+  type TargetOptions,
+} from "../telemetry/targets";
 
 /** What a config file may say. Durations are in ms once it is read. */
 export interface FileConfig {
@@ -138,10 +143,23 @@ export function printFaults(file: string, faults: readonly PlacedFault[]): strin
     .join("\n");
 }
 
-/** The scrape settings of a config as people write them. */
+function hideValues(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.keys(headers).map((name) => [name, "***"]));
+}
+
+/** The scrape settings of a config as people write them; nothing secret is among them. */
 export function printScrape(config: FileConfig): Record<string, unknown> {
-  const { interval, timeout, engine, endpoints } = config;
+  const { interval, timeout, engine, detector } = config;
+  const endpoints = config.endpoints.map(({ url, headers, ...rest }) => ({
+    url: hideCredentials(url),
+    ...(headers === undefined ? {} : { headers: hideValues(headers) }),
+    ...rest,
+  }));
+  // Where S is not given, the scraper sets it.
+  const staleness = formatDuration(Math.max(200, 3 * (interval ?? 50)));
+  const isGiven = detector.metricsStalenessThreshold !== undefined;
   return {
+    ...(isGiven ? {} : { metricsStalenessThreshold: staleness }),
     ...(engine === undefined ? {} : { engine }),
     interval: formatDuration(interval ?? 50),
     timeout: formatDuration(timeout ?? 1000),

@@ -37,7 +37,10 @@ const engineOption = () =>
 const configOption = () =>
   new Option("--config <file>", "YAML or JSON, see: plimsoll check --help");
 const setOption = () =>
-  new Option("--set <key=value...>", "one option of the config, such as headroom=0.2");
+  new Option(
+    "--set <key=value>",
+    "one option of the config, such as headroom=0.2; may be repeated",
+  ).argParser((text: string, before: string[] = []) => [...before, text]);
 const jsonOption = () => new Option("--json", "JSON instead of text");
 
 function program(setExit: (code: number) => void): Command {
@@ -204,7 +207,12 @@ async function loadConfig(flags: Flags, urls: readonly string[]): Promise<FileCo
 function readSetting(text: string): [string, unknown] {
   const at = text.indexOf("=");
   if (at < 1) throw new UsageError(`--set takes key=value, got ${JSON.stringify(text)}`);
-  return [text.slice(0, at), parse(text.slice(at + 1))];
+  try {
+    return [text.slice(0, at), parse(text.slice(at + 1))];
+  } catch (error) {
+    const why = error instanceof Error ? error.message.split("\n")[0] : String(error);
+    throw new UsageError(`--set ${text}: the value is no YAML (${why})`);
+  }
 }
 
 function warn(text: string): void {
@@ -233,9 +241,14 @@ export async function main(argv: readonly string[]): Promise<number> {
 }
 
 function isFileError(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && "syscall" in error && "path" in error;
+  return error instanceof Error && "syscall" in error;
 }
 
 declare const VERSION: string;
 
+// A reader that has seen enough, such as head, is no fault.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(EXIT.fine);
+});
 process.exitCode = await main(process.argv.slice(2));

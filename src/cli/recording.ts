@@ -21,6 +21,13 @@ interface Header {
   readonly plimsoll: 1;
   readonly kind: "recording";
   readonly endpoints: readonly string[];
+  /** S while it was made, in ms; a replay judges by it unless told otherwise. */
+  readonly metricsStalenessThreshold?: number | undefined;
+}
+
+/** A reading that gave no sample. */
+export interface FailedReading {
+  readonly failedAt: number;
 }
 
 /** Something in a recording that is no reading: where, and what. */
@@ -34,12 +41,18 @@ export class Recorder {
   readonly #file: WriteStream;
   #failure: Error | undefined;
 
-  constructor(path: string, endpoints: readonly string[]) {
+  constructor(path: string, endpoints: readonly string[], metricsStalenessThreshold: number) {
     this.#file = createWriteStream(path);
     this.#file.on("error", (error) => {
       this.#failure = error;
     });
-    this.#write({ plimsoll: 1, kind: "recording", endpoints } satisfies Header);
+    const header = {
+      plimsoll: 1,
+      kind: "recording",
+      endpoints,
+      metricsStalenessThreshold,
+    } as const;
+    this.#write(header satisfies Header);
   }
 
   /** Why the file cannot be written; undefined while all is well. */
@@ -74,7 +87,7 @@ export class Recorder {
 export async function* readRecording(
   path: string,
   onBad: (bad: BadLine) => void,
-): AsyncGenerator<Header | RecordedReading> {
+): AsyncGenerator<Header | RecordedReading | FailedReading> {
   const lines = createInterface({ input: createReadStream(path), crlfDelay: Infinity });
   let line = 0;
   for await (const text of lines) {
@@ -93,7 +106,7 @@ export async function* readRecording(
     }
     const reading = toReading(value);
     if (typeof reading === "string") onBad({ line, fault: reading });
-    else if (reading !== undefined) yield reading;
+    else yield reading;
   }
   if (line === 0) throw new TelemetryError(`${path}: the file is empty`);
 }
@@ -116,8 +129,8 @@ function isTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string" && item !== "");
 }
 
-/** A reading, what is wrong with it, or undefined for a reading that failed when it was made. */
-function toReading(value: unknown): RecordedReading | string | undefined {
+/** A reading, one that failed when it was made, or what is wrong with the line. */
+function toReading(value: unknown): RecordedReading | FailedReading | string {
   if (value === undefined) return "not JSON (cut short?)";
   if (typeof value !== "object" || value === null) return "not an object";
   const { id, startedAt, reportedAt, sample, error } = value as Record<string, unknown>;
@@ -125,7 +138,7 @@ function toReading(value: unknown): RecordedReading | string | undefined {
   if (!Number.isFinite(startedAt) || !Number.isFinite(reportedAt)) {
     return "startedAt and reportedAt must be numbers of ms";
   }
-  if (sample === undefined && typeof error === "string") return undefined;
+  if (sample === undefined && typeof error === "string") return { failedAt: Number(reportedAt) };
   if (typeof sample !== "object" || sample === null) return "sample must be an object";
   return { id, startedAt: Number(startedAt), reportedAt: Number(reportedAt), sample };
 }

@@ -39,7 +39,10 @@ export interface ReplayReport {
 }
 
 /** Just after the instant at which a reading goes stale; at the instant itself it is fresh. */
-const AFTER_MS = 1e-6;
+function justAfter(ms: number): number {
+  return ms + Math.max(1e-6, Math.abs(ms) * 4.5e-16);
+}
+
 const MAX_BAD_LINES = 20;
 
 /** Judges a recording. */
@@ -54,7 +57,8 @@ export async function replay(
     if (badLines.length < MAX_BAD_LINES) badLines.push(bad);
   };
   for await (const value of readRecording(file, noteBad)) {
-    if ("endpoints" in value) judge.addEndpoints(value.endpoints);
+    if ("endpoints" in value) judge.begin(value.endpoints, value.metricsStalenessThreshold);
+    else if ("failedAt" in value) judge.advanceTo(value.failedAt);
     else {
       judge.report(value.id, value.startedAt, value.reportedAt, value.sample);
       if (judge.readings % 10_000 === 0) onProgress?.(judge.readings);
@@ -91,15 +95,25 @@ class Judge {
     }
   }
 
-  addEndpoints(ids: readonly string[]): void {
+  /** @param staleness S of the recording, in ms, where it says. */
+  begin(ids: readonly string[], staleness: number | undefined): void {
+    const isTold = this.#config.interval !== undefined;
+    if (!isTold && staleness !== undefined && staleness > 0) {
+      this.#pool.setDefaultStaleness(staleness);
+    }
     for (const id of ids) this.#shareOf(id);
+  }
+
+  /** Time passed without a sample. */
+  advanceTo(at: number): void {
+    if (this.#begun === undefined) this.#now = at;
+    this.#begun ??= at;
+    this.#advance(at);
   }
 
   report(id: string, startedAt: number, reportedAt: number, sample: object): void {
     const share = this.#shareOf(id);
-    this.#begun ??= reportedAt;
-    if (this.readings === 0) this.#now = reportedAt;
-    this.#advance(reportedAt);
+    this.advanceTo(reportedAt);
     this.readings++;
     share.readings++;
     const taken = this.#pool.report(id, {
@@ -143,7 +157,7 @@ class Judge {
   #shareOf(id: string): Share {
     const known = this.#shares.get(id);
     if (known !== undefined) return known;
-    const own = this.#config.endpoints.find(({ id: own, url }) => (own ?? url) === id);
+    const own = this.#config.endpoints.find((one) => (one.id ?? new URL(one.url).origin) === id);
     const { url: _, id: __, engine: ___, headers: ____, ...options } = own ?? { url: "" };
     this.#pool.add(id, options);
     const share = { readings: 0, candidateMs: 0, notFreshMs: 0 };
@@ -155,8 +169,8 @@ class Judge {
   #advance(until: number): void {
     while (this.#now < until) {
       const evaluation = this.#pool.evaluate();
-      const next = Math.min(until, evaluation.validUntil + AFTER_MS);
-      const ms = Math.max(next - this.#now, AFTER_MS);
+      const next = Math.max(justAfter(evaluation.validUntil), justAfter(this.#now));
+      const ms = Math.min(until, next) - this.#now;
       const { saturation, failedOpen, candidates } = evaluation;
       this.#values.add(saturation, ms);
       this.#series.add(this.#now - (this.#begun ?? 0), saturation, ms);
@@ -169,6 +183,5 @@ class Judge {
       }
       this.#now += ms;
     }
-    if (this.#now > until) this.#now = until;
   }
 }

@@ -10,6 +10,9 @@ import { type ReplayReport, replay } from "./replay";
 import { clean, paintFor, sparkline, table } from "./text";
 import { type About, render } from "./view";
 
+/** Longer than Go notation can say; about 285 years. */
+const LONGEST_MS = 9e12;
+
 /** What the command line asked for. */
 export interface ScoreOptions {
   readonly config: FileConfig;
@@ -75,7 +78,7 @@ function printReplay(report: ReplayReport): string[] {
   const settings = Object.entries(printConfig(config));
   return [
     `${report.readings} readings of ${report.endpoints.length} endpoints over ` +
-      `${formatDuration(Math.round(report.durationMs))}, ${report.unusableReadings} unusable`,
+      `${formatDuration(Math.min(Math.round(report.durationMs), LONGEST_MS))}, ${report.unusableReadings} unusable`,
     `judged with ${settings.map(([key, value]) => `${key}=${value}`).join(" ")}`,
     "",
     `saturation  ${sparkline(overTime, 1.5)}`,

@@ -3,7 +3,7 @@
 /** Writes colours where the stream has them. */
 export type Paint = (style: keyof typeof STYLES, text: string) => string;
 
-const STYLES = { bold: "1", dim: "2", red: "31", green: "32", yellow: "33", cyan: "36" };
+const STYLES = { bold: "1", dim: "2", red: "31", green: "32", yellow: "33" };
 
 /** Colours for a stream; NO_COLOR and FORCE_COLOR count, as Node reads them. */
 export function paintFor(stream: { hasColors?(): boolean }): Paint {

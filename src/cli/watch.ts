@@ -27,11 +27,14 @@ const HISTORY = 600;
 /** Runs until it is told to stop. Resolves to the exit code. */
 export async function watch(options: WatchOptions): Promise<number> {
   const fleet = options.demo ? await startDemoFleet() : undefined;
-  const watcher = new Watcher(options, fleet?.urls ?? []);
   try {
-    return await (options.once ? watcher.once() : watcher.run());
+    const watcher = new Watcher(options, fleet?.urls ?? []);
+    try {
+      return await (options.once ? watcher.once() : watcher.run());
+    } finally {
+      await watcher.close();
+    }
   } finally {
-    await watcher.close();
     await fleet?.close();
   }
 }
@@ -61,9 +64,14 @@ class Watcher {
       engine: config.engine,
       logger: { warn: (text) => this.#note(text) },
       onReading: (event) => this.#onReading(event),
+      // One look should not wait for its turn in a long interval.
+      random: options.once ? () => 0 : undefined,
     });
     const ids = this.#scraper.targets.map(({ id }) => id);
-    this.#recorder = record === undefined ? undefined : new Recorder(record, ids);
+    this.#recorder =
+      record === undefined
+        ? undefined
+        : new Recorder(record, ids, this.#pool.config.metricsStalenessThreshold);
   }
 
   /** One reading of every endpoint, then the table. */
@@ -92,7 +100,7 @@ class Watcher {
       const screen = new Screen(process.stdout, process.stdin, () => finish(0));
       const tick = () => {
         const failure = this.#recorder?.failure;
-        if (failure !== undefined) return finish(1, `cannot record: ${failure.message}`);
+        if (failure !== undefined) return finish(2);
         const snapshot = this.#pool.snapshot();
         this.#history.push(snapshot.saturation);
         if (this.#history.length > HISTORY) this.#history.shift();
@@ -120,6 +128,8 @@ class Watcher {
   async close(): Promise<void> {
     await this.#scraper.close();
     await this.#recorder?.close();
+    const failure = this.#recorder?.failure;
+    if (failure !== undefined) throw failure;
   }
 
   #onReading(event: ReadingEvent): void {

@@ -141,29 +141,37 @@ function readQuoted(
 }
 
 const LINE_NAME = /^[ \t\ufeff]*(?:#[ \t]*(?:HELP|TYPE|UNIT)[ \t]+)?([a-zA-Z_:][a-zA-Z0-9_:]*)/;
+const HASH = 35;
 /** Longer than any name that is looked for. */
 const NAME_WINDOW = 80;
 const PREFIXED = ENGINES.filter((spec) => spec.prefixes[0] !== "");
 
 /**
- * The engine whose names are on the page, on a HELP or TYPE line too: the first prefix that is
- * somebody's, else Triton's own names, else the bare ones of NIM.
+ * The engine whose names are on the page: the first prefix of a sample that is somebody's, else of a
+ * HELP or TYPE line, else Triton's own names, else the bare ones of NIM.
  */
 function recognise(text: string): EngineSpec | undefined {
   let bare: EngineName | undefined;
+  let named: EngineSpec | undefined;
   for (let start = 0; start < text.length; ) {
     const newline = text.indexOf("\n", start);
     const end = newline < 0 ? text.length : newline;
     const name = LINE_NAME.exec(text.slice(start, Math.min(end, start + NAME_WINDOW)))?.[1];
-    start = end + 1;
-    if (name === undefined) continue;
+    if (name === undefined) {
+      start = end + 1;
+      continue;
+    }
     const spec = PREFIXED.find(({ prefixes }) => prefixes.some((p) => name.startsWith(p)));
-    if (spec !== undefined) return spec;
+    const isSample = text.charCodeAt(start) !== HASH;
+    start = end + 1;
+    if (spec !== undefined && isSample) return spec;
+    named ??= spec;
+    if (spec !== undefined) continue;
     if (name.startsWith("nv_trt_llm_")) bare = "triton-tensorrt-llm";
     else if (name.startsWith("nv_inference_")) bare ??= "triton";
     else if (name === "num_requests_waiting" || name === "num_requests_running") bare ??= "nim";
   }
-  return bare === undefined ? undefined : engineSpec(bare);
+  return named ?? (bare === undefined ? undefined : engineSpec(bare));
 }
 
 const NAMES = new Map(ENGINES.map((spec) => [spec, new NameSet(bareNames(spec))]));
@@ -197,7 +205,7 @@ class PageReader {
       kvCapacityTokens: this.#capacity(capacity),
       // Read last: the metrics above have counted them.
       engines: this.#engines,
-      worstEngineQueueSize: queues === undefined ? null : Math.max(...queues.values()),
+      worstEngineQueueSize: maxOf(queues),
     };
     if (queues === undefined && batches === undefined && usage === null) {
       const message = `no value of ${this.#spec.label} is on the page; ${hint(this.#spec)}`;

@@ -2,7 +2,7 @@
 // reported together, and credentials never leave this file but in a header.
 
 import { ENDPOINT_FIELDS, type EndpointOptions, type Fields, oneOf, readFields } from "../config";
-import { ConfigError, type ConfigFault } from "../errors";
+import type { ConfigFault } from "../errors";
 import { ENGINES, type EngineName, engineSpec } from "./engines";
 
 /** An endpoint to read. A text is an address alone. What else it says is for the pool's `add`. */
@@ -54,22 +54,10 @@ const OPEN_FIELDS: Fields<OpenOptions> = {
 };
 
 /**
- * Checks targets.
+ * Checks targets; faults are added to `faults`.
  *
  * @param engine what they are where they do not say.
- * @throws ConfigError with every fault.
  */
-export function resolveTargets(
-  targets: readonly (string | TargetOptions)[],
-  engine: EngineName | undefined,
-): Target[] {
-  const faults: ConfigFault[] = [];
-  const resolved = readTargets(targets, engine, faults);
-  if (faults.length > 0) throw new ConfigError(faults);
-  return resolved;
-}
-
-/** The same for a caller that has more to check: faults are added to `faults`. */
 export function readTargets(
   targets: unknown,
   engine: EngineName | undefined,

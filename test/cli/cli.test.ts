@@ -51,6 +51,9 @@ describe("help and usage", () => {
     [["score", "x", "--replay", "y"], /not both/],
     [["score", "/nowhere"], /ENOENT/],
     [["check", "/nowhere"], /ENOENT/],
+    [["check", "."], /EISDIR/],
+    [["score", "."], /EISDIR/],
+    [["score", "x", "--set", "headroom=[1"], /no YAML/],
   ])("%j is wrong usage, and says what would be right", async (args, text) => {
     const { code, err } = await plimsoll(args);
     expect(err).toMatch(text);
@@ -102,6 +105,16 @@ endpoints:
     expect(code).toBe(1);
   });
 
+  test("shows no secret, and the S that a scraper will use", async () => {
+    const text = `interval: 1s
+endpoints:
+  - { url: "http://me:geheim@h:1", headers: { authorization: "Bearer TOKEN" } }
+`;
+    const { code, out } = await plimsoll(["check", write("secret.yaml", text)]);
+    expect([code, out.includes("geheim"), out.includes("TOKEN")]).toEqual([0, false, false]);
+    expect(out).toContain("metricsStalenessThreshold: 3s");
+  });
+
   test("prints what a config resolves to, and takes it back", async () => {
     const file = write("fine.json", '{"holdFor": "1m30s", "endpoints": ["http://a:1"]}');
     const first = await plimsoll(["check", file]);
@@ -139,6 +152,21 @@ describe("score", () => {
     const args = ["score", "-", "--json", "--config", config, "--set", "queueDepthThreshold=10"];
     const { out } = await plimsoll(args, { input: pageOf(4) });
     expect(JSON.parse(out)).toMatchObject({ saturation: 0.4, endpoints: [{ queueLimit: 15 }] });
+  });
+
+  test("takes options before files, and repeated ones", async () => {
+    const file = write("set.txt", pageOf(4));
+    const args = [
+      "score",
+      "--set",
+      "queueDepthThreshold=8",
+      "--set",
+      "headroom=0.5",
+      file,
+      "--json",
+    ];
+    const { out } = await plimsoll(args);
+    expect(JSON.parse(out)).toMatchObject({ saturation: 0.5, endpoints: [{ queueLimit: 12 }] });
   });
 
   test("removes what would steer the terminal", async () => {
@@ -184,6 +212,19 @@ describe("watch", () => {
     const strict = await plimsoll(["score", "--replay", file, "--set", "queueDepthThreshold=4"]);
     expect(strict.code).toBe(1);
     expect(strict.out).toContain("saturated   100.0% of the time");
+  });
+
+  test("a file that cannot be recorded to, and a fault beside the demo, end it", async () => {
+    const url = await endpoint(pageOf(2));
+    const unwritable = await plimsoll(["watch", url, "--once", "--record", "/nowhere/x.jsonl"]);
+    expect(unwritable).toMatchObject({ code: 2, err: expect.stringContaining("ENOENT") });
+    const twice = await plimsoll(["watch", "--demo", url, url, "--once"]);
+    expect(twice.code).toBeGreaterThan(0);
+  });
+
+  test("--once does not wait for its turn in a long interval", async () => {
+    const url = await endpoint(pageOf(2));
+    expect((await plimsoll(["watch", url, "--once", "--interval", "1h"])).code).toBe(0);
   });
 
   test("--demo shows every engine", async () => {

@@ -61,6 +61,33 @@ describe("replay", () => {
     expect(changed.endpoints.map(({ candidateShare }) => candidateShare)).toEqual([1, 1]);
   });
 
+  test("times since 1970 go on, and an outage at the end counts", async () => {
+    const at = 1_796_000_000_000;
+    const failed = { id: "a", startedAt: at + 9000, reportedAt: at + 10_000, error: "timeout" };
+    const report = await replay(recording([reading(at, 2), failed]), config());
+    expect(report.durationMs).toBe(10_000);
+    expect(report.saturatedShare).toBeCloseTo(0.98, 4);
+  });
+
+  test("S is that of the recording, unless the config says otherwise", async () => {
+    const header = { plimsoll: 1, kind: "recording", endpoints: ["a"] };
+    const lines = [0, 500, 1000].map((at) => reading(at, 2));
+    const file = recording(lines, { ...header, metricsStalenessThreshold: 1500 });
+    expect((await replay(file, config())).saturatedShare).toBe(0);
+    const strict = await replay(file, config("metricsStalenessThreshold: 250ms"));
+    expect(strict.saturatedShare).toBeCloseTo(0.5, 4);
+  });
+
+  test("an endpoint of the config is found by its address, however it is written", async () => {
+    const file = recording([reading(0, 6, "http://h:1"), reading(100, 6, "http://h:1")], {
+      plimsoll: 1,
+      kind: "recording",
+      endpoints: ["http://h:1"],
+    });
+    const own = config('endpoints: [{ url: "http://h:1/metrics", queueDepthThreshold: 10 }]');
+    expect((await replay(file, own)).saturation.max).toBe(0.6);
+  });
+
   test("bad lines are named, and the rest counts", async () => {
     const lines = [
       reading(0, 1),

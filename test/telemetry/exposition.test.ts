@@ -195,6 +195,20 @@ describe("what is no exposition", () => {
     );
   });
 
+  test("a sample decides whose page it is, before any HELP line", () => {
+    const page = "# HELP sglang:x y\nvllm:num_requests_waiting 2\n";
+    expect(readExposition(page)).toMatchObject({ engine: "vllm", sample: { waitingQueueSize: 2 } });
+  });
+
+  test("150,000 engines on one page are read", () => {
+    const lines = Array.from(
+      { length: 150_000 },
+      (_, i) => `vllm:num_requests_waiting{engine="${i}"} 1`,
+    );
+    const { sample } = readExposition(lines.join("\n"));
+    expect(sample).toMatchObject({ waitingQueueSize: 150_000, worstEngineQueueSize: 1 });
+  });
+
   test("misuse throws", () => {
     expect(() => readExposition("", "vlm" as never)).toThrow(/did you mean "vllm"/);
     expect(() => readExposition(5 as never)).toThrow(TelemetryError);
