@@ -148,6 +148,12 @@ export class Leases implements LeaseKeeper {
     if (this.pace.learnToken(endpoint.pace, msPerToken, lease.work)) this.#host.pacesChanged(now);
   }
 
+  /** An endpoint is gone: its leases go on, and nobody waits for their start any more. */
+  forget(endpoint: Endpoint, now: number): void {
+    const { ledger } = endpoint;
+    while (ledger.oldest !== undefined) this.#presume(ledger.oldest, now);
+  }
+
   /** Presumes started what is older than `presumedMs`. */
   presumeOld(now: number): void {
     const age = this.presumedMs;

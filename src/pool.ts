@@ -167,6 +167,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
       (this.#endpoints[i] as Endpoint).index = i; // i is below the length
     }
     this.#leases.pace.remove(endpoint.pace);
+    this.#leases.forget(endpoint, this.#clock());
     this.#changed();
     return true;
   }

@@ -72,9 +72,11 @@ describe("a lease", () => {
     pool.report("a", sample(0));
     const old = pool.acquire("a", { tokens: 100 });
     pool.remove("a");
+    expect(pool.snapshot().oldestUnstartedMs).toBeNull();
     pool.add("a");
     pool.report("a", sample(0));
     const fresh = pool.acquire("a", { tokens: 100 });
+    expect(pool.snapshot().oldestUnstartedMs).toBe(0); // of the fresh one
     old.started();
     old.release();
     expect(stateOf(pool, "a")).toMatchObject({ leases: 1, unstartedLeases: 1 });
