@@ -1,0 +1,283 @@
+// One try at one endpoint: the request goes out, the answer comes in and is passed on byte by byte, with
+// back-pressure. It stands on undici's `dispatch`, where every event of an answer can be seen.
+
+import type { Dispatcher } from "undici";
+import type { Sample } from "../sample";
+import { readLoadMetrics } from "../telemetry/orca";
+import type { EarlyEnd, Exchange } from "./exchange";
+import { answerHeaders, headerValue, readRetryAfter } from "./headers";
+
+/** Why a request is sent to another endpoint. */
+export type RetryReason = "connect" | "reset" | "bad-answer" | "429" | "503";
+
+/** How a try ended. */
+export type TryResult =
+  /** The whole answer was passed on. */
+  | {
+      readonly kind: "answered";
+      readonly status: number;
+      readonly outputTokens: number | undefined;
+    }
+  /** Nothing was passed on, and another endpoint may do better. */
+  | {
+      readonly kind: "refused";
+      readonly reason: RetryReason;
+      readonly retryAfterMs: number;
+      readonly detail: string;
+    }
+  /** Nothing was passed on, and trying again makes no sense. */
+  | { readonly kind: "silent"; readonly detail: string }
+  /** The request itself cannot be sent: its body could not be had, or it is no HTTP. */
+  | { readonly kind: "unsendable"; readonly error: unknown }
+  /** Part of the answer was passed on; the client's connection is cut, so that it can tell. */
+  | { readonly kind: "cut"; readonly detail: string }
+  | { readonly kind: "ended-early"; readonly reason: EarlyEnd };
+
+/** A request to an endpoint. */
+export interface TryRequest {
+  readonly dispatcher: Dispatcher;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: string[];
+  readonly body: Buffer | AsyncIterable<Buffer> | null;
+  /** Why the body could not be had; undefined while it can. */
+  bodyFailure(): unknown;
+  readonly answerMs: number;
+  readonly idleMs: number;
+  readonly clientStallMs: number;
+  /** An answer of 429 or 503 is no answer yet. */
+  readonly mayRetry: boolean;
+  /** The client has asked for a stream. */
+  readonly wantsStream: boolean;
+  /** Set on the answer. */
+  readonly answerHeaders: readonly string[];
+  /** The connection to the client is not kept. */
+  closesClient(): boolean;
+}
+
+/** Who is told what happens. */
+export interface TryListener {
+  /** The header of the answer has come. */
+  onAnswer(status: number): void;
+  /** The first byte of the body has come. @param isStreamed more will come, token by token. */
+  onFirstByte(isStreamed: boolean): void;
+  /** The engine has reported its load with its answer. */
+  onSample(sample: Sample): void;
+}
+
+/** So much of an answer that is not wanted is read, so that its connection can be kept. */
+const DUMP_BYTES = 65_536;
+const EVENT_STREAM = /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl|stream\+json))\b/i;
+const EVENT_END = "\n\n";
+const UNSENDABLE = new Set([
+  "UND_ERR_INVALID_ARG",
+  "UND_ERR_NOT_SUPPORTED",
+  "UND_ERR_REQ_CONTENT_LENGTH_MISMATCH",
+]);
+
+/** Sends a request and passes the answer on. Never rejects. */
+export function tryEndpoint(
+  exchange: Exchange,
+  request: TryRequest,
+  listener: TryListener,
+): Promise<TryResult> {
+  return new Promise((resolve) => {
+    new Attempt(exchange, request, listener, resolve).start();
+  });
+}
+
+class Attempt implements Dispatcher.DispatchHandler {
+  readonly #exchange: Exchange;
+  readonly #request: TryRequest;
+  readonly #listener: TryListener;
+  readonly #resolve: (result: TryResult) => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #isSettled = false;
+  #status = 0;
+  #isStreamed = false;
+  #hasBytes = false;
+  #events = 0;
+  #dumped = 0;
+  #stall: ReturnType<typeof setTimeout> | undefined;
+  /** The client of a stream wants to know that it has begun, though no byte may have come yet. */
+  readonly #flush = () => {
+    if (!this.#hasBytes && !this.#isSettled) this.#exchange.response.flushHeaders();
+  };
+  readonly #onDrain = () => {
+    clearTimeout(this.#stall);
+    this.#controller?.resume();
+  };
+
+  constructor(
+    exchange: Exchange,
+    request: TryRequest,
+    listener: TryListener,
+    resolve: (result: TryResult) => void,
+  ) {
+    this.#exchange = exchange;
+    this.#request = request;
+    this.#listener = listener;
+    this.#resolve = resolve;
+  }
+
+  start(): void {
+    const { dispatcher, method, path, headers, body, answerMs, idleMs } = this.#request;
+    this.#exchange.onEarlyEnd = () => this.#endEarly();
+    if (this.#exchange.earlyEnd !== undefined) {
+      this.#endEarly();
+      return;
+    }
+    const options = { method: method as Dispatcher.HttpMethod, path, headers, body }; // any token
+    try {
+      dispatcher.dispatch(
+        { ...options, headersTimeout: answerMs, bodyTimeout: idleMs } as Dispatcher.DispatchOptions,
+        this,
+      );
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isSettled) controller.abort(new Error("the request has ended"));
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    if (status < 200 || this.#isSettled) return; // the answer itself is still to come
+    const raw = (controller.rawHeaders ?? []) as Buffer[]; // HTTP/1 has no other form
+    const headers = answerHeaders(raw);
+    const sample = readLoadMetrics(headers.loadMetrics);
+    if (sample !== undefined) this.#listener.onSample(sample);
+    this.#listener.onAnswer(status);
+    if (this.#request.mayRetry && (status === 429 || status === 503)) {
+      const retryAfterMs = readRetryAfter(headers.retryAfter, Date.now());
+      const detail = `answered ${status}`;
+      this.#settle({ kind: "refused", reason: `${status}`, retryAfterMs, detail });
+      return;
+    }
+    this.#status = status;
+    const isEvents = EVENT_STREAM.test(headers.contentType);
+    const hasLength = headers.forward.some((one, i) => i % 2 === 0 && isContentLength(one));
+    this.#isStreamed = isEvents || (this.#request.wantsStream && !hasLength && status < 300);
+    const { response } = this.#exchange;
+    // What is left of the client's body would be taken for its next request.
+    if (this.#request.closesClient()) response.shouldKeepAlive = false;
+    response.writeHead(status, [...headers.forward, ...this.#request.answerHeaders]);
+    if (this.#isStreamed) queueMicrotask(this.#flush);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#isSettled) {
+      this.#dumped += chunk.length;
+      if (this.#dumped > DUMP_BYTES) controller.abort(new Error("more than is wanted"));
+      return;
+    }
+    if (!this.#hasBytes) {
+      this.#hasBytes = true;
+      this.#listener.onFirstByte(this.#isStreamed);
+    }
+    if (this.#isStreamed) this.#events += countEvents(chunk);
+    const { response } = this.#exchange;
+    if (response.write(chunk)) return;
+    controller.pause();
+    response.once("drain", this.#onDrain);
+    const { clientStallMs } = this.#request;
+    this.#stall = setTimeout(() => this.#exchange.end("client-stalled"), clientStallMs);
+  }
+
+  onResponseEnd(): void {
+    if (this.#isSettled) return;
+    this.#exchange.response.end();
+    const outputTokens = this.#events > 1 ? this.#events : undefined;
+    this.#settle({ kind: "answered", status: this.#status, outputTokens });
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#fail(error);
+  }
+
+  #fail(error: unknown): void {
+    if (this.#isSettled) return;
+    const detail = describe(error);
+    if (this.#exchange.response.headersSent) {
+      this.#exchange.response.destroy();
+      this.#settle({ kind: "cut", detail });
+      return;
+    }
+    const bodyFailure = this.#request.bodyFailure();
+    if (bodyFailure !== undefined) this.#settle({ kind: "unsendable", error: bodyFailure });
+    else this.#settle(classify(error, detail));
+  }
+
+  #endEarly(): void {
+    const reason = this.#exchange.earlyEnd ?? "client-gone";
+    this.#settle({ kind: "ended-early", reason });
+    this.#controller?.abort(new Error(`the request has ended: ${reason}`));
+  }
+
+  #settle(result: TryResult): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    clearTimeout(this.#stall);
+    this.#exchange.onEarlyEnd = undefined;
+    this.#exchange.response.off("drain", this.#onDrain);
+    this.#resolve(result);
+  }
+}
+
+/** The answer's header that names its endpoint. */
+export function endpointHeader(name: string | false, id: string): readonly string[] {
+  return name === false ? [] : [name, headerValue(id)];
+}
+
+function isContentLength(name: string): boolean {
+  return name.length === 14 && name.toLowerCase() === "content-length";
+}
+
+/** One event of a stream is about one token. */
+function countEvents(chunk: Buffer): number {
+  let events = 0;
+  for (let at = chunk.indexOf(EVENT_END); at >= 0; at = chunk.indexOf(EVENT_END, at + 2)) events++;
+  return events;
+}
+
+function classify(error: unknown, detail: string): TryResult {
+  const refused = (reason: RetryReason): TryResult => ({
+    kind: "refused",
+    reason,
+    retryAfterMs: 0,
+    detail,
+  });
+  const code = codeOf(error);
+  // The endpoint has no part in it.
+  if (UNSENDABLE.has(code)) return { kind: "unsendable", error };
+  if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT") {
+    return { kind: "silent", detail };
+  }
+  if (code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE") {
+    return refused("reset");
+  }
+  if (
+    code.startsWith("HPE_") ||
+    code === "UND_ERR_HEADERS_OVERFLOW" ||
+    code === "ERR_INVALID_CHAR"
+  ) {
+    return refused("bad-answer");
+  }
+  return refused("connect");
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : "";
+}
+
+/** For people. Several addresses may have been tried, each with an error of its own. */
+function describe(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return describe(error.errors[0]);
+  if (!(error instanceof Error)) return String(error);
+  const code = codeOf(error);
+  const message = error.message === "" ? error.name : error.message;
+  return code === "" || message.includes(code) ? message : `${message} (${code})`;
+}
