@@ -38,6 +38,8 @@ interface Member extends Upstream {
 export class Fleet {
   readonly #context: FleetContext;
   readonly #members = new Map<string, Member>();
+  /** Connections of endpoints that are gone, while requests use them. */
+  readonly #leaving = new Set<ConnectionPool>();
   readonly #closing = new Set<Promise<unknown>>();
   readonly #warned = new Set<string>();
 
@@ -68,9 +70,10 @@ export class Fleet {
     }
   }
 
-  /** Ends all readings, and all connections. Resolves when nothing is left. */
+  /** Ends all readings, and all connections at once. Resolves when nothing is left. */
   async close(): Promise<void> {
     for (const id of [...this.#members.keys()]) this.#remove(id);
+    for (const connections of this.#leaving) this.#whenClosed(connections.destroy());
     await Promise.all(this.#closing);
   }
 
@@ -119,7 +122,9 @@ export class Fleet {
     this.#context.pool.remove(id);
     this.#context.onRemoved(id);
     this.#whenClosed(member.scraper.close());
-    this.#whenClosed(member.connections.close());
+    const { connections } = member;
+    this.#leaving.add(connections);
+    this.#whenClosed(connections.close().finally(() => this.#leaving.delete(connections)));
   }
 
   #scrape({ target, id }: RoutedEndpoint): Scraper {

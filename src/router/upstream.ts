@@ -65,8 +65,9 @@ export interface TryListener {
   onSample(sample: Sample): void;
 }
 
-/** So much of an answer that is not wanted is read, so that its connection can be kept. */
+/** So much of an answer that is not wanted is read, for so long, so that its connection can be kept. */
 const DUMP_BYTES = 65_536;
+const DUMP_MS = 1000;
 const EVENT_STREAM = /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl|stream\+json))\b/i;
 const EVENT_END = "\n\n";
 const UNSENDABLE = new Set([
@@ -98,6 +99,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   #hasBytes = false;
   #events = 0;
   #dumped = 0;
+  #dumpTimer: ReturnType<typeof setTimeout> | undefined;
   #stall: ReturnType<typeof setTimeout> | undefined;
   /** The client of a stream wants to know that it has begun, though no byte may have come yet. */
   readonly #flush = () => {
@@ -153,6 +155,8 @@ class Attempt implements Dispatcher.DispatchHandler {
     if (this.#request.mayRetry && (status === 429 || status === 503)) {
       const retryAfterMs = readRetryAfter(headers.retryAfter, Date.now());
       const detail = `answered ${status}`;
+      this.#dumpTimer = setTimeout(() => controller.abort(new Error("not wanted")), DUMP_MS);
+      this.#dumpTimer.unref();
       this.#settle({ kind: "refused", reason: `${status}`, retryAfterMs, detail });
       return;
     }
@@ -187,6 +191,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    clearTimeout(this.#dumpTimer);
     if (this.#isSettled) return;
     this.#exchange.response.end();
     const outputTokens = this.#events > 1 ? this.#events : undefined;
@@ -194,6 +199,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    clearTimeout(this.#dumpTimer);
     this.#fail(error);
   }
 
