@@ -2,12 +2,14 @@ import { copyFile, readFile, writeFile } from "node:fs/promises";
 import type { Plugin } from "esbuild";
 import { defineConfig, type Options } from "tsup";
 
-/** The subpaths of the package. */
+/** The subpaths of the package that run anywhere. */
 const entry = {
   index: "src/index.ts",
   telemetry: "src/telemetry/index.ts",
   flow: "src/flow/index.ts",
 };
+/** And the one that needs Node. */
+const nodeEntry = { ...entry, router: "src/router/index.ts" };
 
 const { version } = JSON.parse(await readFile("package.json", "utf8"));
 
@@ -18,7 +20,7 @@ const shared: Options = {
   sourcemap: true,
   minify: true,
   noExternal: ["@assemblyscript/loader"],
-  external: [/^node:/],
+  external: [/^node:/, "fastify", "prom-client", "undici", "yaml"],
   loader: { ".wasm": "base64" },
   define: { VERSION: JSON.stringify(version) },
   esbuildOptions(options) {
@@ -42,12 +44,14 @@ async function writeCommonJs(): Promise<void> {
   for (const name of Object.keys(entry)) {
     await writeFile(`dist/${name}.cjs`, `module.exports = require("./all.cjs").${name};\n`);
   }
+  // The router brings a server along, which nobody should load who does not ask for it.
+  await writeFile("dist/router.cjs", 'module.exports = require("./all.cjs").loadRouter();\n');
 }
 
 export default defineConfig([
   {
     ...shared,
-    entry,
+    entry: nodeEntry,
     format: "esm",
     onSuccess: () => copyFile("build/kernel.wasm", "dist/kernel.wasm"),
   },
@@ -58,7 +62,7 @@ export default defineConfig([
     splitting: false,
     onSuccess: writeCommonJs,
   },
-  { ...shared, entry, format: ["esm", "cjs"], dts: { only: true } },
+  { ...shared, entry: nodeEntry, format: ["esm", "cjs"], dts: { only: true } },
   {
     ...shared,
     entry,
@@ -73,6 +77,6 @@ export default defineConfig([
     format: "esm",
     platform: "node",
     minify: false,
-    external: ["undici", "commander", "yaml"],
+    external: ["undici", "commander", "yaml", "fastify", "prom-client"],
   },
 ]);

@@ -3,3 +3,8 @@
 export * as flow from "./flow/index";
 export * as index from "./index";
 export * as telemetry from "./telemetry/index";
+
+/** The router, loaded when it is asked for. */
+export function loadRouter(): unknown {
+  return require("./router/index");
+}
