@@ -53,6 +53,9 @@ export interface RouterSnapshot {
   readonly keptBytes: number;
 }
 
+/** How long the first readings may take, in ms. */
+const FIRST_READINGS_MS = 1000;
+
 /**
  * A reverse proxy in front of model servers.
  *
@@ -76,6 +79,7 @@ export class Router {
   readonly #admin: FastifyInstance | undefined;
   #settings: RouterSettings;
   #state: "new" | "started" | "closing" = "new";
+  #startedAt = Number.NEGATIVE_INFINITY;
   #addresses: RouterAddresses | undefined;
   #closing: Promise<void> | undefined;
 
@@ -86,7 +90,8 @@ export class Router {
     this.#environment = environment;
     this.#settings = resolveRouterConfig(config, environment);
     const settings = () => this.#settings;
-    this.pool = new EndpointPool(this.#settings.detector, { logger, random });
+    const poolLogger = { warn: (text: string) => this.#warnOfPool(text) };
+    this.pool = new EndpointPool(this.#settings.detector, { logger: poolLogger, random });
     const { pool } = this;
     this.#holdOffs = new HoldOffs(() => this.#settings.retry);
     const holdOffs = this.#holdOffs;
@@ -149,6 +154,7 @@ export class Router {
   async start(): Promise<RouterAddresses> {
     if (this.#state !== "new") throw new Error("a router can be started once");
     this.#state = "started";
+    this.#startedAt = performance.now();
     try {
       await this.#list.set(this.#settings, this.#environment);
       const { listen, admin } = this.#settings;
@@ -211,6 +217,12 @@ export class Router {
     if (this.#closing !== undefined && drainMs <= 0) this.#proxy.endAll();
     this.#closing ??= this.#close(drainMs);
     return this.#closing;
+  }
+
+  /** That nothing has been read yet is no news while the first readings are on their way. */
+  #warnOfPool(text: string): void {
+    const firstReadingsMs = this.#settings.timeout ?? FIRST_READINGS_MS;
+    if (performance.now() - this.#startedAt > firstReadingsMs) this.#logger?.warn(text);
   }
 
   async #close(drainMs: number): Promise<void> {

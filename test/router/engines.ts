@@ -75,7 +75,7 @@ export function eventOf(content: string): string {
 }
 
 /** Starts an engine. */
-export async function startEngine(name = "engine", port = 0): Promise<Engine> {
+export async function startEngine(name = "engine", port = 0, host = "127.0.0.1"): Promise<Engine> {
   const seen: Seen[] = [];
   const open = new Set<ServerResponse>();
   const sockets = new Set<Socket>();
@@ -108,11 +108,18 @@ export async function startEngine(name = "engine", port = 0): Promise<Engine> {
     socket.on("close", () => sockets.delete(socket));
   });
   await new Promise<void>((resolve, reject) => {
-    server.once("error", reject).listen(port, "127.0.0.1", () => resolve());
+    server.once("error", reject).listen(port, host, () => resolve());
   });
   const { port: bound } = server.address() as AddressInfo;
   const engine: Engine = {
-    ...{ url: `http://127.0.0.1:${bound}`, port: bound, seen, open, sockets, waiting: 0 },
+    ...{
+      url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+      port: bound,
+      seen,
+      open,
+      sockets,
+      waiting: 0,
+    },
     behave: answerAs(name),
     beforeBody: undefined,
     close: () =>
