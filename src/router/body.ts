@@ -55,7 +55,8 @@ export class BodyKeeper {
     const length = stated === undefined ? undefined : Number(stated);
     if (coding === undefined && !(length !== undefined && length > 0)) return { kind: "none" };
     if (length !== undefined && length > bodyBytes) throw new BodyTooLargeError();
-    const mayKeep = (size: number) => size <= keepBodyBytes && this.#bytes + size <= keepTotalBytes;
+    const longest = Math.min(keepBodyBytes, bodyBytes);
+    const mayKeep = (size: number) => size <= longest && this.#bytes + size <= keepTotalBytes;
     const { bytes, isWhole } = await readWhile(request, mayKeep);
     if (bytes.length > bodyBytes) throw new BodyTooLargeError();
     this.#bytes += bytes.length;

@@ -15,7 +15,7 @@ const LONGEST_NAME = 256;
  */
 export function readPath(url: string): string | undefined {
   if (url.startsWith("/")) return url;
-  const path = /^https?:\/\/[^/?#]*([/?][^#]*)?$/i.exec(url);
+  const path = /^https?:\/\/[^/?#]*([/?][^#]*)?(?:#.*)?$/i.exec(url);
   if (path === null) return undefined;
   const [, rest = "/"] = path;
   return rest.startsWith("/") ? rest : `/${rest}`;
