@@ -42,7 +42,7 @@ async function startRoundRobin(): Promise<string> {
     release: ignore,
   }));
   const next = () => leases[turn++ % leases.length] as Leased; // there is at least one
-  const gate = { model: "*", admit: async () => next(), again: next };
+  const gate = { model: "*", tryAdmit: next, admit: async () => next(), again: next };
   const upstreams = new Map(
     urls.map((url) => {
       const options = { connections: null, pipelining: 1, keepAliveTimeout: 4000 };
@@ -56,7 +56,7 @@ async function startRoundRobin(): Promise<string> {
     upstream: (id) => upstreams.get(id),
     onSample: ignore,
     holdOffs: new HoldOffs(() => settings.retry),
-    keeper: new BodyKeeper(() => ({ ...settings.retry, ...settings.limits })),
+    keeper: new BodyKeeper(() => settings),
     observer: {
       ...{ onAdmitted: ignore, onAnswer: ignore, onFirstByte: ignore, onTried: ignore },
       ...{ onRefused: ignore, onEnd: ignore },

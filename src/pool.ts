@@ -266,6 +266,12 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     });
   }
 
+  /** When time alone will change what the pool says, on its clock; Infinity: never. */
+  validUntil(): number {
+    this.#judge(List.None, this.#clock());
+    return this.#board.validUntil;
+  }
+
   /** Now, on the pool's clock, in ms. */
   now(): number {
     return this.#clock();

@@ -16,11 +16,10 @@ export class BodyTooLargeError extends Error {}
 /** The client is gone before its body was there. */
 export class BodyCutError extends Error {}
 
-/** How much of bodies is kept. */
+/** How much of bodies is kept, and how large they may be. */
 export interface BodyLimits {
-  readonly keepBodyBytes: number;
-  readonly keepTotalBytes: number;
-  readonly bodyBytes: number;
+  readonly retry: { readonly keepBodyBytes: number; readonly keepTotalBytes: number };
+  readonly limits: { readonly bodyBytes: number };
 }
 
 /** All bodies that are kept at present. */
@@ -50,7 +49,9 @@ export class BodyKeeper {
    * Rejects with BodyTooLargeError, or with BodyCutError when the client is gone.
    */
   async read(request: IncomingMessage): Promise<RequestBody> {
-    const { keepBodyBytes, keepTotalBytes, bodyBytes } = this.#limits();
+    const { retry, limits } = this.#limits();
+    const { keepBodyBytes, keepTotalBytes } = retry;
+    const { bodyBytes } = limits;
     const { "content-length": stated, "transfer-encoding": coding } = request.headers;
     const length = stated === undefined ? undefined : Number(stated);
     if (coding === undefined && !(length !== undefined && length > 0)) return { kind: "none" };
@@ -69,7 +70,7 @@ export class BodyKeeper {
    * Throws BodyTooLargeError, or BodyCutError when the client is gone.
    */
   async *stream(request: IncomingMessage, head: Buffer): AsyncGenerator<Buffer> {
-    const { bodyBytes } = this.#limits();
+    const { bodyBytes } = this.#limits().limits;
     let size = head.length;
     yield head;
     // The request is not destroyed when the endpoint wants no more: its answer still has to go out.

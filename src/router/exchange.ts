@@ -2,6 +2,7 @@
 // endpoints.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { WaitSignal } from "../flow/controller";
 
 /**
  * Why a request ended before its answer was complete:
@@ -13,13 +14,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 export type EarlyEnd = "client-gone" | "client-stalled" | "timed-out" | "shutting-down";
 
 /** One request and its answer. */
-export class Exchange {
+export class Exchange implements WaitSignal {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** When it came, on the pool's clock. */
   readonly startedAt: number;
   #earlyEnd: EarlyEnd | undefined;
-  #abort: AbortController | undefined;
   #onEarlyEnd: (() => void) | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #onClose = () => {
@@ -46,18 +46,28 @@ export class Exchange {
     return this.#earlyEnd;
   }
 
-  /** Aborted at an early end. */
-  get signal(): AbortSignal {
-    this.#abort ??= new AbortController();
-    if (this.#earlyEnd !== undefined) this.#abort.abort();
-    return this.#abort.signal;
+  /** True at an early end: as a signal, an exchange ends waiting. */
+  get aborted(): boolean {
+    return this.#earlyEnd !== undefined;
+  }
+
+  /** Why, for whoever waited. */
+  get reason(): EarlyEnd | undefined {
+    return this.#earlyEnd;
+  }
+
+  addEventListener(_: "abort", listener: () => void): void {
+    this.#onEarlyEnd = listener;
+  }
+
+  removeEventListener(_: "abort", listener: () => void): void {
+    if (this.#onEarlyEnd === listener) this.#onEarlyEnd = undefined;
   }
 
   /** It ends early, once. Whoever works for it is told at once. */
   end(reason: EarlyEnd): void {
     if (this.#earlyEnd !== undefined) return;
     this.#earlyEnd = reason;
-    this.#abort?.abort();
     this.#onEarlyEnd?.();
   }
 

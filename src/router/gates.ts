@@ -23,6 +23,8 @@ export interface GateRequest
 export interface Gate {
   /** What is its own in metrics: a declared model, or `*`. */
   readonly model: string;
+  /** A lease at once, if nobody waits and there is room. */
+  tryAdmit(request: GateRequest): Leased | undefined;
   /**
    * Waits for leave, and a lease. @param onWait told how long it took, in ms.
    * Rejects with AdmissionError.
@@ -52,9 +54,12 @@ class ModelGate implements Gate {
     this.controller = new FlowController(view, flow);
   }
 
+  tryAdmit(request: GateRequest): Leased | undefined {
+    return this.controller.tryAdmit(toOptions(request))?.lease;
+  }
+
   async admit(request: GateRequest, onWait: (ms: number) => void): Promise<Leased> {
-    const { session, ...options } = request;
-    const { lease, waitedMs } = await this.controller.admit({ ...options, prefer: session });
+    const { lease, waitedMs } = await this.controller.admit(toOptions(request));
     onWait(waitedMs);
     return lease as Lease; // a view gives a lease with every permit
   }
@@ -63,6 +68,11 @@ class ModelGate implements Gate {
     const { tokens, session } = request;
     return this.view.lease({ tokens, prefer: session, exclude: tried });
   }
+}
+
+/** Written out, since it is done for every request. */
+function toOptions({ session, tokens, priority, flow, ttl, signal }: GateRequest): AdmitOptions {
+  return { prefer: session, tokens, priority, flow, ttl, signal };
 }
 
 /** The gates of a router. */

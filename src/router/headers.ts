@@ -61,6 +61,8 @@ export interface AnswerHeaders {
   /** For the client, as name, value, name, value. */
   readonly forward: string[];
   readonly contentType: string;
+  /** It says how long its body is. */
+  readonly hasLength: boolean;
   readonly retryAfter: string | undefined;
   readonly loadMetrics: string | undefined;
 }
@@ -71,6 +73,7 @@ export function answerHeaders(raw: readonly (string | Buffer)[]): AnswerHeaders 
   const named = namedByConnection(texts);
   const forward: string[] = [];
   let contentType = "";
+  let hasLength = false;
   let retryAfter: string | undefined;
   let loadMetrics: string | undefined;
   for (let i = 0; i + 1 < texts.length; i += 2) {
@@ -82,10 +85,11 @@ export function answerHeaders(raw: readonly (string | Buffer)[]): AnswerHeaders 
     }
     if (endsHere(name, named)) continue;
     if (name === "content-type") contentType = value;
+    else if (name === "content-length") hasLength = true;
     else if (name === "retry-after") retryAfter = value;
     forward.push(texts[i] as string, value);
   }
-  return { forward, contentType, retryAfter, loadMetrics };
+  return { forward, contentType, hasLength, retryAfter, loadMetrics };
 }
 
 /** What `Retry-After` asks for, in ms; 0 when it makes no sense. @param now in ms since 1970. */

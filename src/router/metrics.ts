@@ -1,12 +1,13 @@
 // The router's metrics, in a registry of their own. Every label has few values: bands and models come from the
 // configuration, reasons are words of this package, and an endpoint that is gone takes its series with it.
 
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Registry } from "prom-client";
 import type { PickReason } from "../pick";
 import type { EndpointPool } from "../pool";
 import type { EndpointSnapshot } from "../snapshot";
 import type { Outcome, ProxyObserver } from "./proxy";
 import type { RouterSnapshot } from "./router";
+import { Spread, Tally } from "./tally";
 import type { RetryReason } from "./upstream";
 
 /** What the metrics look at. */
@@ -49,35 +50,21 @@ const PER_ENDPOINT: Readonly<
 export class RouterMetrics implements ProxyObserver {
   readonly #context: MetricsContext;
   readonly #registry = new Registry();
-  readonly #outcomes = this.#counter("requests_total", "Requests by how they ended.", ["outcome"]);
-  readonly #answers = this.#counter("upstream_answers_total", "Answers of endpoints.", [
-    "endpoint",
-    "class",
-  ]);
-  readonly #retries = this.#counter("retries_total", "Tries that were repeated elsewhere.", [
-    "reason",
-  ]);
-  readonly #refusals = this.#counter("upstream_refusals_total", "Tries that an endpoint refused.", [
-    "reason",
-  ]);
-  readonly #decisions = this.#counter("decisions_total", "Choices of an endpoint, by why.", [
-    "reason",
-  ]);
-  readonly #failOpen = this.#counter("fail_open_total", "Choices while no endpoint passed.", []);
-  readonly #drops = this.#counter(
+  readonly #outcomes = this.#tally("requests_total", "Requests by how they ended.", "outcome");
+  readonly #retries = this.#tally("retries_total", "Tries repeated elsewhere.", "reason");
+  readonly #refusals = this.#tally("upstream_refusals_total", "Tries that were refused.", "reason");
+  readonly #decisions = this.#tally("decisions_total", "Choices of an endpoint, by why.", "reason");
+  readonly #failOpen = this.#tally("fail_open_total", "Choices while no endpoint passed.");
+  readonly #drops = this.#tally(
     "filter_drops_total",
-    "Endpoints that did not pass when an endpoint was chosen, by why.",
-    ["reason"],
+    "Endpoints that did not pass when one was chosen, by why.",
+    "reason",
   );
-  readonly #wait = this.#histogram("queue_wait_seconds", "Waiting of requests that were let go.", [
-    "band",
-  ]);
-  readonly #firstByte = this.#histogram(
-    "time_to_first_byte_seconds",
-    "From sending to first byte.",
-    [],
-  );
-  readonly #duration = this.#histogram("upstream_duration_seconds", "From sending to end.", []);
+  readonly #wait = this.#spread("queue_wait_seconds", "Waiting of requests let go.", "band");
+  readonly #firstByte = this.#spread("time_to_first_byte_seconds", "From sending to first byte.");
+  readonly #duration = this.#spread("upstream_duration_seconds", "From sending to end.");
+  /** Per endpoint: how many answers of each hundred of statuses. */
+  readonly #answers = new Map<string, number[]>();
   readonly #dropped = new Map<string, number>();
   #dropsReadAt = Number.NEGATIVE_INFINITY;
   /** What all gauges of one page are read from. */
@@ -88,44 +75,49 @@ export class RouterMetrics implements ProxyObserver {
     this.#collectPool();
     this.#collectEndpoints();
     this.#collectQueues();
+    this.#collectAnswers();
   }
 
   onDecision(reason: PickReason): void {
-    this.#decisions.inc({ reason });
-    if (reason === "failed-open") this.#failOpen.inc();
+    this.#decisions.add(reason);
+    if (reason === "failed-open") this.#failOpen.add("");
     this.#countDrops();
   }
 
   onAdmitted(_: string, band: string, waitedMs: number): void {
-    this.#wait.observe({ band }, waitedMs / 1000);
+    this.#wait.count(waitedMs / 1000, band);
   }
 
   onAnswer(endpoint: string, status: number): void {
-    this.#answers.inc({ endpoint, class: `${Math.floor(status / 100)}xx` });
+    const hundreds = Math.floor(status / 100);
+    let counts = this.#answers.get(endpoint);
+    if (counts === undefined) {
+      counts = new Array<number>(10).fill(0);
+      this.#answers.set(endpoint, counts);
+    }
+    counts[hundreds] = (counts[hundreds] ?? 0) + 1;
   }
 
   onFirstByte(ms: number): void {
-    this.#firstByte.observe(ms / 1000);
+    this.#firstByte.count(ms / 1000);
   }
 
   onTried(ms: number): void {
-    this.#duration.observe(ms / 1000);
+    this.#duration.count(ms / 1000);
   }
 
   onRefused(reason: RetryReason, isRetried: boolean): void {
-    this.#refusals.inc({ reason });
-    if (isRetried) this.#retries.inc({ reason });
+    this.#refusals.add(reason);
+    if (isRetried) this.#retries.add(reason);
   }
 
   onEnd(outcome: Outcome): void {
-    this.#outcomes.inc({ outcome });
+    this.#outcomes.add(outcome);
   }
 
   /** An endpoint is gone, and so are its series. */
   forget(endpoint: string): void {
-    for (let hundreds = 2; hundreds <= 9; hundreds++) {
-      this.#answers.remove({ endpoint, class: `${hundreds}xx` });
-    }
+    this.#answers.delete(endpoint);
   }
 
   /** All of it, as Prometheus reads it. */
@@ -146,7 +138,7 @@ export class RouterMetrics implements ProxyObserver {
         if (reason !== "ok") this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
       }
     }
-    for (const [reason, count] of this.#dropped) this.#drops.inc({ reason }, count);
+    for (const [reason, count] of this.#dropped) this.#drops.add(reason, count);
   }
 
   #collectPool(): void {
@@ -202,19 +194,30 @@ export class RouterMetrics implements ProxyObserver {
     });
   }
 
-  #counter<T extends string>(name: string, help: string, labelNames: T[]): Counter<T> {
-    return new Counter({ name: `plimsoll_${name}`, help, labelNames, registers: [this.#registry] });
+  #collectAnswers(): void {
+    const answers = this.#answers;
+    new Counter({
+      name: "plimsoll_upstream_answers_total",
+      help: "Answers of endpoints, by hundreds of their status.",
+      labelNames: ["endpoint", "class"],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        for (const [endpoint, counts] of answers) {
+          counts.forEach((count, hundreds) => {
+            if (count > 0) this.inc({ endpoint, class: `${hundreds}xx` }, count);
+          });
+        }
+      },
+    });
   }
 
-  #histogram<T extends string>(name: string, help: string, labelNames: T[]): Histogram<T> {
-    const registers = [this.#registry];
-    return new Histogram({
-      name: `plimsoll_${name}`,
-      help,
-      labelNames,
-      registers,
-      buckets: SECONDS,
-    });
+  #tally(name: string, help: string, label?: string): Tally {
+    return new Tally({ registry: this.#registry, name: `plimsoll_${name}`, help, label });
+  }
+
+  #spread(name: string, help: string, label?: string): Spread {
+    return new Spread({ registry: this.#registry, name: `plimsoll_${name}`, help, label }, SECONDS);
   }
 
   /** @param fill sets every series anew whenever it is read, so that what is gone is gone. */

@@ -65,6 +65,11 @@ export class PoolView implements AdmissionSource {
     return next < evaluation.validUntil ? { ...evaluation, validUntil: next } : evaluation;
   }
 
+  validUntil(): number {
+    const { pool, holdOffs } = this.#context;
+    return Math.min(pool.validUntil(), holdOffs.nextEnd(pool.now()));
+  }
+
   closedBy(aggregation?: Aggregation): GateReason | undefined {
     return this.#context.pool.closedBy(aggregation);
   }

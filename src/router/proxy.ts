@@ -57,12 +57,14 @@ interface Job {
   readonly gate: Gate;
   readonly request: GateRequest;
   readonly band: string;
-  readonly tried: Set<string>;
+  /** Endpoints that have refused it. */
+  tried: ReadonlySet<string>;
   /** A long body can be read once. */
   isBodyTaken: boolean;
   bodyFailure: unknown;
 }
 
+const NOBODY: ReadonlySet<string> = new Set();
 const NO_BODY: RequestBody = { kind: "none" };
 
 /** Passes requests on to endpoints. */
@@ -139,9 +141,16 @@ export class RequestProxy {
     const gate = this.#context.find(facts.model);
     if (gate === undefined) return this.#answer(exchange, notFound(facts.model));
     const { request, band } = requestOf(exchange, facts, settings);
-    const tried = new Set<string>();
     const job: Job = {
-      ...{ exchange, settings, path, body, facts, gate, request, band, tried },
+      exchange,
+      settings,
+      path,
+      body,
+      facts,
+      gate,
+      request,
+      band,
+      tried: NOBODY,
       isBodyTaken: false,
       bodyFailure: undefined,
     };
@@ -168,7 +177,7 @@ export class RequestProxy {
         ending = { outputTokens: result.outputTokens };
       }
       if (result.kind === "refused") {
-        job.tried.add(id);
+        job.tried = new Set(job.tried).add(id);
         // One that has been removed meanwhile has nothing to be held off from.
         if (this.#context.upstream(id) !== undefined) holdOffs.note(id, now(), result.retryAfterMs);
       }
@@ -187,13 +196,17 @@ export class RequestProxy {
       if (lease !== undefined) return lease;
     }
     const waited = (ms: number) => this.#context.observer.onAdmitted(gate.model, band, ms);
-    const { signal } = exchange;
-    if (attempt === 1) return gate.admit({ ...request, signal }, waited);
+    if (attempt === 1) {
+      const lease = gate.tryAdmit(request);
+      if (lease === undefined) return gate.admit({ ...request, signal: exchange }, waited);
+      waited(0);
+      return lease;
+    }
     const ttl = Math.max(0, ttlOf(settings) - (this.#context.now() - exchange.startedAt));
-    return gate.admit({ ...request, signal, ttl }, waited);
+    return gate.admit({ ...request, signal: exchange, ttl }, waited);
   }
 
-  async #send(job: Job, lease: Leased, isLast: boolean, sentAt: number): Promise<TryResult> {
+  #send(job: Job, lease: Leased, isLast: boolean, sentAt: number): Promise<TryResult> | TryResult {
     const { exchange, settings, body, path } = job;
     const { id } = lease.endpoint;
     const { now, observer, holdOffs, onSample } = this.#context;

@@ -116,7 +116,7 @@ export class Router {
       this.#fleet.apply(endpoints);
       this.#gates.setEndpoints(endpoints);
     });
-    this.#keeper = new BodyKeeper(() => ({ ...this.#settings.retry, ...this.#settings.limits }));
+    this.#keeper = new BodyKeeper(settings);
     this.#proxy = new RequestProxy({
       ...{ settings, holdOffs, keeper: this.#keeper, observer: this.#metrics },
       now: () => pool.now(),

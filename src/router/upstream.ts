@@ -129,12 +129,16 @@ class Attempt implements Dispatcher.DispatchHandler {
       this.#endEarly();
       return;
     }
-    const options = { method: method as Dispatcher.HttpMethod, path, headers, body }; // any token
+    const options = {
+      method: method as Dispatcher.HttpMethod, // any token is one
+      path,
+      headers,
+      body: body as Dispatcher.DispatchOptions["body"], // undici takes iterables, its types do not say so
+      headersTimeout: answerMs,
+      bodyTimeout: idleMs,
+    };
     try {
-      dispatcher.dispatch(
-        { ...options, headersTimeout: answerMs, bodyTimeout: idleMs } as Dispatcher.DispatchOptions,
-        this,
-      );
+      dispatcher.dispatch(options, this);
     } catch (error) {
       this.#fail(error);
     }
@@ -162,12 +166,13 @@ class Attempt implements Dispatcher.DispatchHandler {
     }
     this.#status = status;
     const isEvents = EVENT_STREAM.test(headers.contentType);
-    const hasLength = headers.forward.some((one, i) => i % 2 === 0 && isContentLength(one));
-    this.#isStreamed = isEvents || (this.#request.wantsStream && !hasLength && status < 300);
+    const mayStream = this.#request.wantsStream && !headers.hasLength && status < 300;
+    this.#isStreamed = isEvents || mayStream;
     const { response } = this.#exchange;
     // What is left of the client's body would be taken for its next request.
     if (this.#request.closesClient()) response.shouldKeepAlive = false;
-    response.writeHead(status, [...headers.forward, ...this.#request.answerHeaders]);
+    headers.forward.push(...this.#request.answerHeaders);
+    response.writeHead(status, headers.forward);
     if (this.#isStreamed) queueMicrotask(this.#flush);
   }
 
@@ -235,10 +240,6 @@ class Attempt implements Dispatcher.DispatchHandler {
 /** The answer's header that names its endpoint. */
 export function endpointHeader(name: string | false, id: string): readonly string[] {
   return name === false ? [] : [name, headerValue(id)];
-}
-
-function isContentLength(name: string): boolean {
-  return name.length === 14 && name.toLowerCase() === "content-length";
 }
 
 /** One event of a stream is about one token. */
