@@ -16,6 +16,7 @@ const config: RouterConfig = {
   endpoints: urls,
   listen: { host: "127.0.0.1", port: 0 },
   admin: false,
+  ...JSON.parse(process.env.BENCH_CONFIG ?? "{}"),
 };
 
 async function startRouter(): Promise<string> {

@@ -9,8 +9,8 @@ import { SourceMap } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { build } from "esbuild";
 import { median, type Row, report, smoke } from "./lib";
+import { bundleChild, CHILD } from "./router-bundle";
 import {
   type EngineManner,
   holdStreams,
@@ -21,7 +21,6 @@ import {
   startEngines,
 } from "./wire";
 
-const CHILD = "build/bench-router.mjs";
 const ENGINES = 8;
 /** Four at each engine: the pool is busy, and under its limits. */
 const CONNECTIONS = 32;
@@ -37,20 +36,6 @@ interface Contestant {
   readonly name: string;
   readonly url: string;
   readonly child: ChildProcess;
-}
-
-async function bundle(): Promise<void> {
-  await build({
-    entryPoints: ["bench/router-child.ts"],
-    outfile: CHILD,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    packages: "external",
-    sourcemap: true,
-    loader: { ".wasm": "base64" },
-    define: { VERSION: '"bench"' },
-  });
 }
 
 function pin(child: ChildProcess, core: string): void {
@@ -263,7 +248,7 @@ function partOf({ functionName, url, lineNumber, columnNumber }: Frame, map: Sou
 }
 
 spawnSync("taskset", ["-a", "-c", "-p", LOAD_CORE, String(process.pid)]);
-await bundle();
+await bundleChild();
 const manner: EngineManner = { tokenEveryMs: undefined, tokens: 0 };
 const engines = await startEngines(ENGINES, manner);
 const contestants = [

@@ -8,7 +8,7 @@ import type { EndpointSnapshot } from "../snapshot";
 import type { Outcome, ProxyObserver } from "./proxy";
 import type { RouterSnapshot } from "./router";
 import { Spread, Tally } from "./tally";
-import type { RetryReason } from "./upstream";
+import type { RetryReason } from "./try-errors";
 
 /** What the metrics look at. */
 export interface MetricsContext {

@@ -2,7 +2,6 @@
 // answered. Whatever happens, its lease is released once, in one place.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { parseDuration } from "../duration";
 import { AdmissionError } from "../flow/errors";
 import type { ReleaseOptions } from "../lease";
 import type { Sample } from "../sample";
@@ -10,13 +9,24 @@ import { answerOf, type OwnAnswer, type Refusal, sendAnswer } from "./answers";
 import { BodyCutError, type BodyKeeper, BodyTooLargeError, type RequestBody } from "./body";
 import type { RouterSettings } from "./config";
 import { type EarlyEnd, Exchange } from "./exchange";
-import { type Facts, NO_FACTS, readFacts } from "./facts";
+import type { Facts } from "./facts";
 import type { Upstream } from "./fleet";
 import type { Gate, GateRequest, Leased } from "./gates";
 import { requestHeaders } from "./headers";
 import type { HoldOffs } from "./hold-off";
-import { readPath, requestOf } from "./request";
-import { endpointHeader, type RetryReason, type TryResult, tryEndpoint } from "./upstream";
+import {
+  BAD_TARGET,
+  INTERNAL,
+  notFound,
+  SHUTTING_DOWN,
+  SILENT,
+  TIMED_OUT,
+  TOO_LARGE,
+  unreachable,
+} from "./own-answers";
+import { factsOf, lengthOf, readPath, requestOf, ttlOf } from "./request";
+import type { RetryReason, TryResult } from "./try-errors";
+import { endpointHeader, tryEndpoint } from "./upstream";
 
 /** How a request ended. */
 export type Outcome = "answered" | "upstream-cut" | Refusal | EarlyEnd;
@@ -312,64 +322,4 @@ export class RequestProxy {
   #closesClient(exchange: Exchange): boolean {
     return this.#isClosing || !exchange.request.complete;
   }
-}
-
-const BAD_TARGET: OwnAnswer = {
-  status: 400,
-  reason: "bad-request",
-  message: "the request's target must be a path, such as /v1/models",
-};
-const TOO_LARGE: OwnAnswer = {
-  status: 413,
-  reason: "body-too-large",
-  message: "the request's body is larger than this router takes",
-};
-const SILENT: OwnAnswer = {
-  status: 504,
-  reason: "upstream-silent",
-  message: "the endpoint did not answer in time",
-};
-const TIMED_OUT: OwnAnswer = {
-  status: 504,
-  reason: "timed-out",
-  message: "the request took longer than a request may take",
-};
-const SHUTTING_DOWN: OwnAnswer = {
-  status: 503,
-  reason: "shutting-down",
-  message: "the router is shutting down",
-  retryAfterS: 1,
-};
-const INTERNAL: OwnAnswer = {
-  status: 500,
-  reason: "internal-error",
-  message: "the router has failed; its log says more",
-};
-
-function notFound(model: string | undefined): OwnAnswer {
-  const name = JSON.stringify((model ?? "").slice(0, 128));
-  const message = `no endpoint serves the model ${name}`;
-  return { status: 404, reason: "model-not-found", message };
-}
-
-function unreachable(tries: number, reason: RetryReason): OwnAnswer {
-  const times = tries === 1 ? "1 try" : `${tries} tries`;
-  const message = `no endpoint took the request: ${times}, the last one ended with "${reason}"`;
-  return { status: 502, reason: "upstream-unreachable", message };
-}
-
-function ttlOf({ flow }: RouterSettings): number {
-  return parseDuration(flow.ttl ?? "1m");
-}
-
-function factsOf(request: IncomingMessage, body: RequestBody): Facts {
-  if (body.kind === "none") return NO_FACTS;
-  const { "content-type": type = "", "content-encoding": coding } = request.headers;
-  if (coding !== undefined || !/\bjson\b/i.test(type)) return NO_FACTS;
-  return readFacts(body.kind === "kept" ? body.bytes : body.head);
-}
-
-function lengthOf(body: RequestBody): number | undefined {
-  if (body.kind === "none") return undefined;
-  return body.kind === "kept" ? body.bytes.length : body.length;
 }

@@ -1,9 +1,11 @@
 // What a client's request asks for: the path it goes to, its band, its tenant and its session.
 
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { parseDuration } from "../duration";
+import type { RequestBody } from "./body";
 import type { RouterSettings } from "./config";
 import type { Exchange } from "./exchange";
-import type { Facts } from "./facts";
+import { type Facts, NO_FACTS, readFacts } from "./facts";
 import type { GateRequest } from "./gates";
 
 /** Names that clients choose are cut here. */
@@ -65,4 +67,23 @@ function headerOf(headers: IncomingHttpHeaders, name: string | undefined): strin
   const value = name === undefined ? undefined : headers[name];
   const text = Array.isArray(value) ? value[0] : value;
   return text === undefined || text === "" ? undefined : text.slice(0, LONGEST_NAME);
+}
+
+/** How long a request may wait, in ms. */
+export function ttlOf({ flow }: RouterSettings): number {
+  return parseDuration(flow.ttl ?? "1m");
+}
+
+/** What a request says of itself; nothing, where it is no JSON. */
+export function factsOf(request: IncomingMessage, body: RequestBody): Facts {
+  if (body.kind === "none") return NO_FACTS;
+  const { "content-type": type = "", "content-encoding": coding } = request.headers;
+  if (coding !== undefined || !/\bjson\b/i.test(type)) return NO_FACTS;
+  return readFacts(body.kind === "kept" ? body.bytes : body.head);
+}
+
+/** Length of a body; undefined: it has none, or does not say. */
+export function lengthOf(body: RequestBody): number | undefined {
+  if (body.kind === "none") return undefined;
+  return body.kind === "kept" ? body.bytes.length : body.length;
 }

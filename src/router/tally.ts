@@ -81,7 +81,8 @@ export class Spread extends Histogram<string> {
     const values = [...this.#counts].flatMap(([value, counts]) => this.#series(value, counts));
     // prom-client says what it is by a word, and its types by a number.
     const type = "histogram" as unknown as MetricType;
-    return { name: this.#name, help: this.#help, type, aggregator: "sum", values };
+    const collect = () => undefined;
+    return { name: this.#name, help: this.#help, type, aggregator: "sum", values, collect };
   }
 
   /** prom-client prints from here, though its types do not say so. */

@@ -4,34 +4,9 @@
 import type { Dispatcher } from "undici";
 import type { Sample } from "../sample";
 import { readLoadMetrics } from "../telemetry/orca";
-import type { EarlyEnd, Exchange } from "./exchange";
+import type { Exchange } from "./exchange";
 import { answerHeaders, headerValue, readRetryAfter } from "./headers";
-
-/** Why a request is sent to another endpoint. */
-export type RetryReason = "connect" | "reset" | "bad-answer" | "429" | "503";
-
-/** How a try ended. */
-export type TryResult =
-  /** The whole answer was passed on. */
-  | {
-      readonly kind: "answered";
-      readonly status: number;
-      readonly outputTokens: number | undefined;
-    }
-  /** Nothing was passed on, and another endpoint may do better. */
-  | {
-      readonly kind: "refused";
-      readonly reason: RetryReason;
-      readonly retryAfterMs: number;
-      readonly detail: string;
-    }
-  /** Nothing was passed on, and trying again makes no sense. */
-  | { readonly kind: "silent"; readonly detail: string }
-  /** The request itself cannot be sent: its body could not be had, or it is no HTTP. */
-  | { readonly kind: "unsendable"; readonly error: unknown }
-  /** Part of the answer was passed on; the client's connection is cut, so that it can tell. */
-  | { readonly kind: "cut"; readonly detail: string }
-  | { readonly kind: "ended-early"; readonly reason: EarlyEnd };
+import { classify, describeError, type TryResult } from "./try-errors";
 
 /** A request to an endpoint. */
 export interface TryRequest {
@@ -70,11 +45,6 @@ const DUMP_BYTES = 65_536;
 const DUMP_MS = 1000;
 const EVENT_STREAM = /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl|stream\+json))\b/i;
 const EVENT_END = "\n\n";
-const UNSENDABLE = new Set([
-  "UND_ERR_INVALID_ARG",
-  "UND_ERR_NOT_SUPPORTED",
-  "UND_ERR_REQ_CONTENT_LENGTH_MISMATCH",
-]);
 
 /** Sends a request and passes the answer on. Never rejects. */
 export function tryEndpoint(
@@ -133,7 +103,7 @@ class Attempt implements Dispatcher.DispatchHandler {
       method: method as Dispatcher.HttpMethod, // any token is one
       path,
       headers,
-      body: body as Dispatcher.DispatchOptions["body"], // undici takes iterables, its types do not say so
+      body: body as Buffer | null, // undici takes iterables, its types do not say so
       headersTimeout: answerMs,
       bodyTimeout: idleMs,
     };
@@ -210,7 +180,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #fail(error: unknown): void {
     if (this.#isSettled) return;
-    const detail = describe(error);
+    const detail = describeError(error);
     if (this.#exchange.response.headersSent) {
       this.#exchange.response.destroy();
       this.#settle({ kind: "cut", detail });
@@ -247,44 +217,4 @@ function countEvents(chunk: Buffer): number {
   let events = 0;
   for (let at = chunk.indexOf(EVENT_END); at >= 0; at = chunk.indexOf(EVENT_END, at + 2)) events++;
   return events;
-}
-
-function classify(error: unknown, detail: string): TryResult {
-  const refused = (reason: RetryReason): TryResult => ({
-    kind: "refused",
-    reason,
-    retryAfterMs: 0,
-    detail,
-  });
-  const code = codeOf(error);
-  // The endpoint has no part in it.
-  if (UNSENDABLE.has(code)) return { kind: "unsendable", error };
-  if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT") {
-    return { kind: "silent", detail };
-  }
-  if (code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE") {
-    return refused("reset");
-  }
-  if (
-    code.startsWith("HPE_") ||
-    code === "UND_ERR_HEADERS_OVERFLOW" ||
-    code === "ERR_INVALID_CHAR"
-  ) {
-    return refused("bad-answer");
-  }
-  return refused("connect");
-}
-
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : "";
-}
-
-/** For people. Several addresses may have been tried, each with an error of its own. */
-function describe(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return describe(error.errors[0]);
-  if (!(error instanceof Error)) return String(error);
-  const code = codeOf(error);
-  const message = error.message === "" ? error.name : error.message;
-  return code === "" || message.includes(code) ? message : `${message} (${code})`;
 }
