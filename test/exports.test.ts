@@ -25,6 +25,7 @@ const SURFACE: Record<string, string[]> = {
     "resolveConfig",
   ],
   "./dist/flow": ["AdmissionError", "FlowController"],
+  "./dist/router": ["Router", "createRouter"],
   "./dist/telemetry": [
     "ENGINES",
     "LOAD_METRICS_FORMAT",
@@ -95,6 +96,16 @@ describe("importing the core", () => {
       new core.EndpointPool();
       console.log(JSON.stringify([...before, compiled]));`;
     expect(JSON.parse(node(code, "module"))).toEqual([0, 0, 1]);
+  });
+
+  test("as CommonJS loads no server", () => {
+    const code = `
+      require("./dist/index.cjs");
+      const loaded = () => Object.keys(require.cache).some((path) => path.includes("fastify"));
+      const before = loaded();
+      require("./dist/router.cjs");
+      console.log(before, loaded());`;
+    expect(node(code, "commonjs")).toBe("false true");
   });
 
   test("without WebAssembly, the first use says so", () => {

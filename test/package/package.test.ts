@@ -50,6 +50,10 @@ describe("npm pack", () => {
       "dist/cli.js",
       "dist/config-#.d.cts",
       "dist/config-#.d.ts",
+      "dist/controller-#.d.cts",
+      "dist/controller-#.d.ts",
+      "dist/errors-#.d.cts",
+      "dist/errors-#.d.ts",
       "dist/flow.cjs",
       "dist/flow.d.cts",
       "dist/flow.d.ts",
@@ -61,8 +65,16 @@ describe("npm pack", () => {
       "dist/kernel.wasm",
       "dist/max-of-#.d.cts",
       "dist/max-of-#.d.ts",
+      "dist/pool-#.d.cts",
+      "dist/pool-#.d.ts",
       "dist/pool-options-#.d.cts",
       "dist/pool-options-#.d.ts",
+      "dist/router.cjs",
+      "dist/router.d.cts",
+      "dist/router.d.ts",
+      "dist/router.js",
+      "dist/targets-#.d.cts",
+      "dist/targets-#.d.ts",
       "dist/telemetry.cjs",
       "dist/telemetry.d.cts",
       "dist/telemetry.d.ts",
@@ -74,7 +86,9 @@ describe("npm pack", () => {
       "dist/workerd/kernel.wasm",
       "dist/workerd/telemetry.js",
       "dist/workerd/transport-undici-#.js",
+      "docs/router.md",
       "package.json",
+      "schema.json",
     ]);
   });
 
@@ -87,7 +101,15 @@ describe("npm pack", () => {
   test("publint and are-the-types-wrong find nothing", () => {
     expect(npx("publint", "--strict", "--level", "warning", tarball)).toContain("All good!");
     // It exits with 1 when it finds something.
-    npx("attw", tarball, "--profile", "node16", "--exclude-entrypoints", "kernel.wasm");
+    npx(
+      "attw",
+      tarball,
+      "--profile",
+      "node16",
+      "--exclude-entrypoints",
+      "kernel.wasm",
+      "schema.json",
+    );
   });
 });
 
@@ -133,6 +155,8 @@ describe("size", () => {
 describe("layers", () => {
   test("imports go one way, and the core takes nothing from Node", () => {
     const forbidden: [string, RegExp][] = [
+      ["src/flow", /from "\.\.\/(cli|telemetry|sim|router)/],
+      ["src/router", /from "\.\.\/(cli|sim)/],
       ["src/telemetry", /from "\.\.\/(cli|flow|sim|router)/],
       ["src", /from "\.\/(cli|telemetry|flow|sim|router)/],
     ];
