@@ -57,11 +57,21 @@ export class BodyKeeper {
     if (coding === undefined && !(length !== undefined && length > 0)) return { kind: "none" };
     if (length !== undefined && length > bodyBytes) throw new BodyTooLargeError();
     const longest = Math.min(keepBodyBytes, bodyBytes);
-    const mayKeep = (size: number) => size <= longest && this.#bytes + size <= keepTotalBytes;
-    const { bytes, isWhole } = await readWhile(request, mayKeep);
-    if (bytes.length > bodyBytes) throw new BodyTooLargeError();
-    this.#bytes += bytes.length;
-    return isWhole ? { kind: "kept", bytes } : { kind: "long", head: bytes, length };
+    let size = 0;
+    // What is still on its way counts too: many slow clients take as much as many waiting ones.
+    const mayKeep = (more: number) => {
+      size += more;
+      this.#bytes += more;
+      return size <= longest && this.#bytes <= keepTotalBytes;
+    };
+    try {
+      const { bytes, isWhole } = await readWhile(request, mayKeep);
+      if (size > bodyBytes) throw new BodyTooLargeError();
+      return isWhole ? { kind: "kept", bytes } : { kind: "long", head: bytes, length };
+    } catch (error) {
+      this.#bytes -= size;
+      throw error;
+    }
   }
 
   /**
@@ -83,13 +93,13 @@ export class BodyKeeper {
   }
 }
 
+/** Reads until the end, or until `mayKeep` says no to so many more bytes. */
 function readWhile(
   request: IncomingMessage,
-  mayKeep: (size: number) => boolean,
+  mayKeep: (more: number) => boolean,
 ): Promise<{ bytes: Buffer; isWhole: boolean }> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    let size = 0;
     const settle = (isWhole: boolean) => {
       request.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
       const [first] = chunks;
@@ -98,8 +108,7 @@ function readWhile(
     };
     const onData = (chunk: Buffer) => {
       chunks.push(chunk);
-      size += chunk.length;
-      if (mayKeep(size)) return;
+      if (mayKeep(chunk.length)) return;
       request.pause();
       settle(false);
     };

@@ -67,8 +67,16 @@ export interface AnswerHeaders {
   readonly loadMetrics: string | undefined;
 }
 
-/** Headers for the client. @param raw the endpoint's, as they came. */
-export function answerHeaders(raw: readonly (string | Buffer)[]): AnswerHeaders {
+/**
+ * Headers for the client.
+ *
+ * @param raw the endpoint's, as they came.
+ * @param own the one that the router sets itself, as name and value, or nothing; the endpoint may not set it.
+ */
+export function answerHeaders(
+  raw: readonly (string | Buffer)[],
+  own: readonly string[],
+): AnswerHeaders {
   const texts = raw.map((one) => (typeof one === "string" ? one : one.toString("latin1")));
   const named = namedByConnection(texts);
   const forward: string[] = [];
@@ -83,12 +91,13 @@ export function answerHeaders(raw: readonly (string | Buffer)[]): AnswerHeaders 
       loadMetrics = value;
       continue;
     }
-    if (endsHere(name, named)) continue;
+    if (endsHere(name, named) || name === own[0]) continue;
     if (name === "content-type") contentType = value;
     else if (name === "content-length") hasLength = true;
     else if (name === "retry-after") retryAfter = value;
     forward.push(texts[i] as string, value);
   }
+  forward.push(...own);
   return { forward, contentType, hasLength, retryAfter, loadMetrics };
 }
 

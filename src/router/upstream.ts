@@ -122,7 +122,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     if (status < 200 || this.#isSettled) return; // the answer itself is still to come
     const raw = (controller.rawHeaders ?? []) as Buffer[]; // HTTP/1 has no other form
-    const headers = answerHeaders(raw);
+    const headers = answerHeaders(raw, this.#request.answerHeaders);
     const sample = readLoadMetrics(headers.loadMetrics);
     if (sample !== undefined) this.#listener.onSample(sample);
     this.#listener.onAnswer(status);
@@ -141,7 +141,6 @@ class Attempt implements Dispatcher.DispatchHandler {
     const { response } = this.#exchange;
     // What is left of the client's body would be taken for its next request.
     if (this.#request.closesClient()) response.shouldKeepAlive = false;
-    headers.forward.push(...this.#request.answerHeaders);
     response.writeHead(status, headers.forward);
     if (this.#isStreamed) queueMicrotask(this.#flush);
   }

@@ -99,6 +99,7 @@ describe("passing through", () => {
       endpoints: [{ url: engine.url, id: "gpu 7 \u00e4" }],
       headers: { endpoint: "x-served-by" },
     });
+    engine.behave = (_, response) => response.setHeader("X-Served-By", "somebody else").end();
     expect((await send(named.url)).headers["x-served-by"]).toBe("gpu%207%20%C3%A4");
     const silent = await harness.router({
       endpoints: [engine.url],

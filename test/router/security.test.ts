@@ -204,6 +204,18 @@ describe("limits", () => {
     }
   });
 
+  test("bodies that are still on their way count as kept, until their clients are gone", async () => {
+    const engine = await harness.engine();
+    const { url, router } = await harness.router({ endpoints: [engine.url] });
+    const { hostname, port } = new URL(url);
+    const sockets = Array.from({ length: 10 }, () => connect(Number(port), hostname));
+    const head = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n";
+    for (const socket of sockets) socket.write(head + "x".repeat(900));
+    await until(() => router.snapshot().keptBytes === 9000, "they are on their way");
+    for (const socket of sockets) socket.destroy();
+    await until(() => router.snapshot().keptBytes === 0, "they are gone");
+  });
+
   test("a client that is slow with its headers or its body is sent away with 408", async () => {
     const engine = await harness.engine();
     const { url, router } = await harness.router({
