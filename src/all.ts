@@ -2,4 +2,5 @@
 
 export * as flow from "./flow/index";
 export * as index from "./index";
+export * as sim from "./sim/index";
 export * as telemetry from "./telemetry/index";
