@@ -1,4 +1,4 @@
-import { copyFile, readFile, writeFile } from "node:fs/promises";
+import { copyFile, cp, readFile, writeFile } from "node:fs/promises";
 import type { Plugin } from "esbuild";
 import { defineConfig, type Options } from "tsup";
 import { parse } from "yaml";
@@ -87,5 +87,6 @@ export default defineConfig([
     platform: "node",
     minify: false,
     external: ["undici", "commander", "yaml"],
+    onSuccess: () => cp("src/sim/scenarios", "dist/scenarios", { recursive: true }),
   },
 ]);

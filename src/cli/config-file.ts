@@ -1,6 +1,5 @@
 // A config file, YAML or JSON: read, checked, and every fault with its line and column.
 
-import { type Document, isMap, isNode, isPair, LineCounter, parseDocument } from "yaml";
 import {
   CONFIG_FIELDS,
   type DetectorConfig,
@@ -9,7 +8,7 @@ import {
   readFields,
 } from "../config";
 import { formatDuration } from "../duration";
-import { type ConfigFault, describeFault } from "../errors";
+import type { ConfigFault } from "../errors";
 import type { EngineName } from "../telemetry/engines";
 import { TIME_FIELDS } from "../telemetry/scraper-options";
 import {
@@ -18,6 +17,7 @@ import {
   readTargets,
   type TargetOptions,
 } from "../telemetry/targets";
+import { type PlacedFault, parseYaml } from "./yaml-file";
 
 /** What a config file may say. Durations are in ms once it is read. */
 export interface FileConfig {
@@ -26,12 +26,6 @@ export interface FileConfig {
   readonly interval: number | undefined;
   readonly timeout: number | undefined;
   readonly engine: EngineName | undefined;
-}
-
-/** A fault and where it stands, both counted from 1. */
-export interface PlacedFault extends ConfigFault {
-  readonly line: number;
-  readonly column: number;
 }
 
 /** A file that was read: a config, or all its faults. */
@@ -54,36 +48,14 @@ const TOP_FIELDS: Fields<TopLevel> = {
     read: (value) => (Array.isArray(value) ? value : undefined),
   },
 };
-/** More aliases than this are a bomb, not a config. */
-const MAX_ALIASES = 100;
-
 /** Reads the text of a config file. */
 export function readConfigText(source: string): FileReading {
-  const lines = new LineCounter();
-  const document = parseDocument(source, { lineCounter: lines, customTags: [], uniqueKeys: true });
-  const syntax = [...document.errors, ...document.warnings].map((error) => ({
-    path: "",
-    value: undefined,
-    rule: error.message.split("\n")[0]?.replace(/ at line \d+, column \d+:?$/, "") ?? error.code,
-    ...placeAt(lines, error.pos[0]),
-  }));
-  if (syntax.length > 0) return { config: undefined, faults: syntax };
-  let value: unknown;
-  try {
-    value = document.toJS({ maxAliasCount: MAX_ALIASES }) ?? {};
-  } catch (error) {
-    const rule = error instanceof Error ? error.message : String(error);
-    return {
-      config: undefined,
-      faults: [{ path: "", value: undefined, rule, line: 1, column: 1 }],
-    };
-  }
+  const file = parseYaml(source);
+  if (file.faults !== undefined) return { config: undefined, faults: file.faults };
   const faults: ConfigFault[] = [];
-  const config = readConfigValue(value, faults);
+  const config = readConfigValue(file.value, faults);
   if (faults.length === 0) return { config, faults: [] };
-  const placed = faults.map((fault) => place(fault, document, lines));
-  placed.sort((a, b) => a.line - b.line || a.column - b.column);
-  return { config: undefined, faults: placed };
+  return { config: undefined, faults: file.place(faults) };
 }
 
 function readConfigValue(value: unknown, faults: ConfigFault[]): FileConfig {
@@ -101,46 +73,6 @@ function readConfigValue(value: unknown, faults: ConfigFault[]): FileConfig {
   }
   const asObjects = endpoints.map((one) => (typeof one === "string" ? { url: one } : one));
   return { detector, endpoints: asObjects, interval, timeout, engine };
-}
-
-function placeAt(lines: LineCounter, offset: number): { line: number; column: number } {
-  const { line, col } = lines.linePos(offset);
-  return { line: Math.max(1, line), column: Math.max(1, col) };
-}
-
-/** The place of a fault: its key where there is one, else the nearest node that holds it. */
-function place(fault: ConfigFault, document: Document, lines: LineCounter): PlacedFault {
-  const keys = fault.path === "" ? [] : fault.path.split(".");
-  for (let depth = keys.length; depth >= 0; depth--) {
-    const offset = offsetOf(document, keys.slice(0, depth));
-    if (offset !== undefined) return { ...fault, ...placeAt(lines, offset) };
-  }
-  return { ...fault, line: 1, column: 1 };
-}
-
-function offsetOf(document: Document, keys: readonly string[]): number | undefined {
-  const key = keys.at(-1);
-  const parent = keys.length > 1 ? document.getIn(keys.slice(0, -1), true) : document.contents;
-  if (key === undefined) return isNode(parent) ? parent.range?.[0] : undefined;
-  if (isMap(parent)) {
-    const pair = parent.items.find((item) => isPair(item) && String(item.key) === key);
-    return isNode(pair?.key) ? pair.key.range?.[0] : undefined;
-  }
-  const node = document.getIn(keys, true);
-  return isNode(node) ? node.range?.[0] : undefined;
-}
-
-/** Faults as lines that editors and people can follow. */
-export function printFaults(file: string, faults: readonly PlacedFault[]): string {
-  return faults
-    .map((fault) => {
-      const what =
-        fault.value === undefined
-          ? `${fault.path}${fault.path && ": "}${fault.rule}`
-          : describeFault(fault);
-      return `${file}:${fault.line}:${fault.column}: ${what}`;
-    })
-    .join("\n");
 }
 
 function hideValues(headers: Readonly<Record<string, string>>): Record<string, string> {

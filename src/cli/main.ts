@@ -7,9 +7,12 @@ import { parse } from "yaml";
 import { printConfig, resolveConfig } from "../config";
 import { PlimsollError } from "../errors";
 import { ENGINES, type EngineName } from "../telemetry/engines";
-import { type FileConfig, printFaults, printScrape, readConfigText } from "./config-file";
+import { type FileConfig, printScrape, readConfigText } from "./config-file";
 import { scorePages, scoreRecording } from "./score";
+import { type SimFlags, sim } from "./sim";
+import { SimUsageError } from "./sim-scenario";
 import { watch } from "./watch";
+import { printFaults } from "./yaml-file";
 
 /** Fine, something was found, or the command line was wrong. */
 const EXIT = { fine: 0, finding: 1, usage: 2 } as const;
@@ -82,6 +85,30 @@ function program(setExit: (code: number) => void): Command {
     .addOption(jsonOption())
     .addHelpText("after", CHECK_HELP)
     .action(async (file: string, flags: Flags) => setExit(await runCheck(file, flags)));
+  plimsoll
+    .command("sim [scenario]")
+    .description("simulate engines, traffic and routers: a built-in scenario, or a YAML file")
+    .option("--policy <name>", "how routers choose (default: plimsoll)")
+    .option("--compare <names>", "several policies on the same traffic, such as original,plimsoll")
+    .option(
+      "--sweep <path=values>",
+      "a run per value: queueDepthThreshold=2..20, scrape.interval=50ms,1s",
+    )
+    .addOption(setOption())
+    .option(
+      "--trace <file>",
+      "requests of an Azure, BurstGPT or Mooncake trace, for the first tenant",
+    )
+    .option("--time-scale <factor>", "times of the trace are multiplied by this (default: 1)")
+    .option("--skip-bad", "leave out bad lines of the trace, and count them")
+    .option("--seed <integer>", "the same seed gives the same figures (default: 1)")
+    .addOption(jsonOption())
+    .option("--csv <file>", "the run over time, for spreadsheets")
+    .option("--html <file>", "one self-contained page with the charts")
+    .option("--print", "print the scenario instead of running it")
+    .option("--list", "built-in scenarios, engine presets and policies")
+    .addHelpText("after", SIM_HELP)
+    .action(async (name: string | undefined, flags: SimFlags) => setExit(await sim(name, flags)));
   return plimsoll;
 }
 
@@ -91,6 +118,7 @@ Examples:
   plimsoll watch http://10.0.0.7:8000 http://10.0.0.8:8000
   plimsoll score metrics-*.txt                 judge pages saved with curl
   plimsoll check plimsoll.yaml                 find the faults of a config
+  plimsoll sim --compare original,plimsoll     what a policy does to latency
 
 Exit codes: 0 fine, 1 something was found (saturated, unreadable, faulty), 2 wrong usage.`;
 
@@ -133,6 +161,18 @@ A config has the options of the detector at the top, and what to read:
     - { url: "http://10.0.0.8:8000", weight: 2, queueDepthThreshold: 10 }
 
 Faults are printed as FILE:LINE:COLUMN: what is wrong, and exit with 1.`;
+
+const SIM_HELP = `
+Without a scenario, thundering-herd runs. --set and --sweep take paths of the scenario,
+and the detector's options by their own names.
+
+Examples:
+  plimsoll sim --list
+  plimsoll sim mixed-gpus --compare round-robin,least-outstanding,plimsoll
+  plimsoll sim thundering-herd --policy original --sweep scrape.interval=50ms,200ms,1s,5s
+  plimsoll sim kv-pressure --sweep kvCacheUtilThreshold=0.5..1:0.1
+  plimsoll sim --print two-tenants > mine.yaml && plimsoll sim mine.yaml --html report.html
+  plimsoll sim --trace AzureLLMInferenceTrace_conv.csv --set endpoints.0.count=2`;
 
 async function runWatch(urls: string[], flags: Flags): Promise<number> {
   const config = await loadConfig(flags, urls);
@@ -230,7 +270,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   } catch (error) {
     // Commander has printed its own message by now.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
-    if (error instanceof UsageError || isFileError(error)) {
+    if (error instanceof UsageError || error instanceof SimUsageError || isFileError(error)) {
       warn(error.message);
       return EXIT.usage;
     }

@@ -98,8 +98,8 @@ export class Engine {
   }
 
   /**
-   * What its metrics page says now; undefined where it does not answer. As in vLLM the page shows
-   * the end of a step: what has come since then is not on it, and it may lag behind that too.
+   * What its metrics page says now; undefined where it does not answer. The page shows the engine as
+   * its present step began: what has come since then is not on it, and it may lag behind that too.
    */
   readGauges(): Gauges | undefined {
     if (this.#health !== "up") return undefined;
@@ -183,17 +183,14 @@ export class Engine {
     const before = this.counts.preemptions;
     budget = this.#scheduleRunning(budget);
     if (this.counts.preemptions === before) this.#admit(budget);
+    const { now } = this.#queue;
+    if (now - this.#gauges.time >= this.model.publishingLag) this.#publish();
     this.#isStepping = this.#running.length > 0;
-    if (!this.#isStepping) {
-      this.#publish();
-      return;
-    }
-    const ms = this.#stepMs();
-    this.#stepStartedAt = this.#queue.now;
+    if (!this.#isStepping) return;
+    this.#stepStartedAt = now;
     const life = this.#life;
-    const waiting = this.waiting;
-    this.#queue.after(ms, () => {
-      if (life === this.#life) this.#endStep(waiting);
+    this.#queue.after(this.#stepMs(), () => {
+      if (life === this.#life) this.#endStep();
     });
   }
 
@@ -304,7 +301,7 @@ export class Engine {
     return (a + (d * kvTokens) / 1000 + c * batch + p * prefillTokens) * this.#slowness;
   }
 
-  #endStep(waiting: number): void {
+  #endStep(): void {
     if (this.#health === "hung") {
       // It ends when the engine goes on.
       this.#isStepping = false;
@@ -325,7 +322,6 @@ export class Engine {
     running.length = kept;
     this.#isEnding = false;
     if (life !== this.#life) return;
-    if (now - this.#gauges.time >= this.model.publishingLag) this.#publish(waiting);
     this.#step();
   }
 
@@ -365,8 +361,8 @@ export class Engine {
     }
   }
 
-  #publish(waiting = this.waiting): void {
-    const { running, kv } = this;
+  #publish(): void {
+    const { waiting, running, kv } = this;
     this.#gauges = { time: this.#queue.now, waiting, running, kv };
   }
 

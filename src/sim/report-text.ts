@@ -1,6 +1,7 @@
 // A report for people (a table, several runs side by side) and for spreadsheets (CSV of the run over
 // time).
 
+import { table } from "../text-table";
 import type { Distribution, Report } from "./report";
 
 /** One line of a table: a title and a cell per report. */
@@ -38,19 +39,9 @@ export function reportTable(
   reports: readonly Report[],
   titles: readonly string[] = reports.map(({ policy }) => policy),
 ): string {
+  const columns = [{ title: "" }, ...titles.map((title) => ({ title, right: true }))];
   const rows = ROWS.map(([title, cell]) => [title, ...reports.map(cell)]);
-  const table = [["", ...titles], ...rows];
-  const widths = table[0]?.map((_, i) => Math.max(...table.map((row) => row[i]?.length ?? 0)));
-  return table
-    .map((row) =>
-      row
-        .map((cell, i) =>
-          i === 0 ? cell.padEnd(widths?.[i] ?? 0) : cell.padStart(widths?.[i] ?? 0),
-        )
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
+  return table(columns, rows).join("\n");
 }
 
 /** The run over time as CSV, one line per step; what was not observed is left empty. */

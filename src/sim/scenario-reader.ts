@@ -214,8 +214,9 @@ function readEndpoints(input: unknown, faults: ConfigFault[]): ResolvedEndpoint[
       });
     }
     const preset = name === undefined ? undefined : PRESETS[name];
-    for (const key of preset === undefined ? (["a", "d", "kvBlocks"] as const) : []) {
-      if (changes[key] !== undefined || faults.length > before) continue;
+    const mayMiss = preset === undefined && faults.length === before;
+    for (const key of mayMiss ? (["a", "d", "kvBlocks"] as const) : []) {
+      if (changes[key] !== undefined) continue;
       const rule = `must be ${MODEL_FIELDS[key].rule}, or give a preset`;
       faults.push({ path: `${path}.${key}`, value: undefined, rule });
     }
@@ -263,8 +264,8 @@ function readFaults(input: unknown, endpoints: number, faults: ConfigFault[]): R
     const path = `faults.${i}`;
     const before = faults.length;
     const given = readFields(FAULT_FIELDS, one, path, faults);
-    for (const key of ["kind", "at"] as const) {
-      if (given[key] !== undefined || faults.length > before) continue;
+    for (const key of faults.length === before ? (["kind", "at"] as const) : []) {
+      if (given[key] !== undefined) continue;
       faults.push({
         path: `${path}.${key}`,
         value: undefined,

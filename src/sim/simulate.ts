@@ -33,7 +33,7 @@ export interface SimulateOptions {
 }
 
 /** Events between two looks at the rest of the world. Not a time: no clock is read here. */
-const EVENTS_PER_TURN = 20_000;
+const EVENTS_PER_TURN = 10_000;
 
 /**
  * Runs a scenario to its end.
@@ -55,6 +55,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions = {}
     const fault: ConfigFault = { path: "seed", value: seed, rule: "must be an integer" };
     throw new ConfigError([fault]);
   }
+  signal?.throwIfAborted();
   const resolved = resolveScenario(scenario);
   const run = new Run(resolved, POLICIES[resolved.policy], resolved.policy, seed);
   while (run.step(EVENTS_PER_TURN)) {

@@ -157,8 +157,9 @@ function readArrival(
 ): ResolvedArrival {
   const before = faults.length;
   const given = readFields(ARRIVAL_FIELDS, input ?? {}, path, faults);
+  const isFaultless = faults.length === before;
   const missing = (key: string, rule: string) => {
-    if (faults.length === before) faults.push({ path: `${path}.${key}`, value: undefined, rule });
+    if (isFaultless) faults.push({ path: `${path}.${key}`, value: undefined, rule });
   };
   const { process } = given;
   if (process === undefined) missing("process", `must be ${ARRIVAL_FIELDS.process.rule}`);
