@@ -47,6 +47,20 @@ const COMMANDS: Record<string, () => void> = {
   "curl -s http://10.0.0.7:8000/metrics | npx plimsoll score -": () =>
     expect(helpOf("score")).toContain("standard input"),
   "npx plimsoll check plimsoll.yaml": () => expect(helpOf("check")).toContain("<config>"),
+  "npx plimsoll sim --list": () => expect(cli("sim", "--list").stdout).toContain("thundering-herd"),
+  "npx plimsoll sim thundering-herd --compare original,plimsoll": () =>
+    expect(
+      cli("sim", "thundering-herd", "--compare", "original,plimsoll", "--set", "duration=2s")
+        .stdout,
+    ).toMatch(/original +plimsoll/),
+  "npx plimsoll sim kv-pressure --sweep kvCacheUtilThreshold=0.5..1:0.1": () =>
+    expect(helpOf("sim")).toContain("kvCacheUtilThreshold=0.5..1:0.1"),
+  "npx plimsoll sim --trace AzureLLMInferenceTrace_conv.csv --html report.html": () => {
+    expect(helpOf("sim")).toContain("--trace <file>");
+    expect(helpOf("sim")).toContain("--html <file>");
+  },
+  "npx plimsoll sim --print two-tenants > mine.yaml": () =>
+    expect(cli("sim", "--print", "two-tenants").stdout).toContain("name: two-tenants"),
 };
 
 /** An engine for the snippets: a metrics page, and a streamed answer to every chat. */
