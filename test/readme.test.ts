@@ -37,6 +37,8 @@ const COMMANDS: Record<string, () => void> = {
   "npm ci --ignore-scripts --prefix test/runtimes": () =>
     expect(readFileSync("test/runtimes/package-lock.json", "utf8")).toContain("workerd"),
   "npm run test:runtimes": () => expect(pkg.scripts["test:runtimes"]).toBeDefined(),
+  "npm run sim:page": () => expect(pkg.scripts["sim:page"]).toContain("/sim.html"),
+  "npm run test:page": () => expect(pkg.scripts["test:page"]).toContain("test/web/run.js"),
   "npm run test:browser": () => expect(pkg.scripts["test:browser"]).toBeDefined(),
   "npx plimsoll watch http://10.0.0.7:8000 http://10.0.0.8:8000": () =>
     expect(helpOf("watch")).toContain("[urls...]"),

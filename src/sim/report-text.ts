@@ -4,31 +4,88 @@
 import { table } from "../text-table";
 import type { Distribution, Report } from "./report";
 
-/** One line of a table: a title and a cell per report. */
-type Row = readonly [title: string, cell: (report: Report) => string];
+/** One line of a table of reports. */
+export interface ReportRow {
+  readonly title: string;
+  readonly cell: (report: Report) => string;
+  /** The figure, and which of two is better; undefined where that depends. */
+  readonly value?: (report: Report) => number | null;
+  readonly better?: "low" | "high";
+}
 
-const ROWS: readonly Row[] = [
-  ["arrived", ({ arrived }) => String(arrived)],
-  ["completed", ({ completed }) => String(completed)],
-  ["timed out", ({ timedOut }) => String(timedOut)],
-  ["rejected", ({ rejected, rejections }) => withReasons(rejected, rejections)],
-  ["retries", ({ retries }) => String(retries)],
-  ["TTFT mean, ms", ({ ttftMs }) => ms(ttftMs.mean)],
-  ["TTFT p50 / p90", ({ ttftMs }) => pair(ttftMs)],
-  ["TTFT p99", ({ ttftMs }) => ms(ttftMs.p99)],
-  ["TTFT max", ({ ttftMs }) => ms(ttftMs.max)],
-  ["TPOT mean, ms", ({ tpotMs }) => ms(tpotMs.mean)],
-  ["TPOT p50 / p90", ({ tpotMs }) => pair(tpotMs)],
-  ["TPOT p99", ({ tpotMs }) => ms(tpotMs.p99)],
-  ["end to end p50 / p90, ms", ({ e2eMs }) => pair(e2eMs)],
-  ["end to end p99", ({ e2eMs }) => ms(e2eMs.p99)],
-  ["goodput", ({ goodput }) => `${(100 * goodput).toFixed(1)} %`],
-  ["requests per s", ({ requestsPerS }) => requestsPerS.toFixed(1)],
-  ["output tokens per s", ({ outputTokensPerS }) => outputTokensPerS.toFixed(0)],
-  ["preempted requests", ({ preemptedRequests }) => String(preemptedRequests)],
-  ["largest herd (fair share)", ({ herd }) => `${herd.size} (${herd.fairSize.toFixed(1)})`],
-  ["busiest endpoint, x mean", ({ spread }) => spread.most.toFixed(2)],
+type Value = (report: Report) => number | null;
+const low = (title: string, value: Value, cell?: ReportRow["cell"]): ReportRow => {
+  return { title, value, better: "low", cell: cell ?? ((report) => ms(value(report))) };
+};
+const high = (title: string, value: Value, cell: ReportRow["cell"]): ReportRow => {
+  return { title, value, better: "high", cell };
+};
+
+/** The lines of every table of reports. */
+const REPORT_ROWS: readonly ReportRow[] = [
+  { title: "arrived", cell: ({ arrived }) => String(arrived) },
+  { title: "completed", cell: ({ completed }) => String(completed) },
+  low(
+    "timed out",
+    (r) => r.timedOut,
+    ({ timedOut }) => String(timedOut),
+  ),
+  low(
+    "rejected",
+    (r) => r.rejected,
+    (r) => withReasons(r.rejected, r.rejections),
+  ),
+  { title: "retries", cell: ({ retries }) => String(retries) },
+  low("TTFT mean, ms", ({ ttftMs }) => ttftMs.mean),
+  { title: "TTFT p50 / p90", cell: ({ ttftMs }) => pair(ttftMs) },
+  low("TTFT p99", ({ ttftMs }) => ttftMs.p99),
+  low("TTFT max", ({ ttftMs }) => ttftMs.max),
+  low("TPOT mean, ms", ({ tpotMs }) => tpotMs.mean),
+  { title: "TPOT p50 / p90", cell: ({ tpotMs }) => pair(tpotMs) },
+  low("TPOT p99", ({ tpotMs }) => tpotMs.p99),
+  { title: "end to end p50 / p90, ms", cell: ({ e2eMs }) => pair(e2eMs) },
+  low("end to end p99", ({ e2eMs }) => e2eMs.p99),
+  high(
+    "goodput",
+    (r) => r.goodput,
+    ({ goodput }) => `${(100 * goodput).toFixed(1)} %`,
+  ),
+  high(
+    "requests per s",
+    (r) => r.requestsPerS,
+    (r) => r.requestsPerS.toFixed(1),
+  ),
+  high(
+    "output tokens per s",
+    (r) => r.outputTokensPerS,
+    (r) => r.outputTokensPerS.toFixed(0),
+  ),
+  low(
+    "preempted requests",
+    (r) => r.preemptedRequests,
+    (r) => String(r.preemptedRequests),
+  ),
+  low(
+    "largest herd (fair share)",
+    ({ herd }) => herd.size,
+    ({ herd }) => {
+      return `${herd.size} (${herd.fairSize.toFixed(1)})`;
+    },
+  ),
+  { title: "busiest endpoint, x mean", cell: ({ spread }) => spread.most.toFixed(2) },
 ];
+
+/** The lines of a table of these reports, for text and for pages: with several tenants, theirs too. */
+export function reportRows(reports: readonly Report[]): readonly ReportRow[] {
+  const names = reports[0]?.tenants.map(({ name }) => name) ?? [];
+  if (names.length < 2) return REPORT_ROWS;
+  const ofTenants = names.flatMap((name, i) => [
+    low(`${name}: TTFT p50, ms`, ({ tenants }) => tenants[i]?.ttftMs.p50 ?? null),
+    low(`${name}: TTFT p99`, ({ tenants }) => tenants[i]?.ttftMs.p99 ?? null),
+    low(`${name}: end to end p99`, ({ tenants }) => tenants[i]?.e2eMs.p99 ?? null),
+  ]);
+  return [...REPORT_ROWS, ...ofTenants];
+}
 
 /**
  * Reports side by side, as a table of text.
@@ -40,7 +97,7 @@ export function reportTable(
   titles: readonly string[] = reports.map(({ policy }) => policy),
 ): string {
   const columns = [{ title: "" }, ...titles.map((title) => ({ title, right: true }))];
-  const rows = ROWS.map(([title, cell]) => [title, ...reports.map(cell)]);
+  const rows = reportRows(reports).map(({ title, cell }) => [title, ...reports.map(cell)]);
   return table(columns, rows).join("\n");
 }
 

@@ -76,6 +76,7 @@ describe("npm pack", () => {
       "dist/telemetry.d.cts",
       "dist/telemetry.d.ts",
       "dist/telemetry.js",
+      "dist/web/sim.html",
       "dist/workerd/flow.js",
       "dist/workerd/index.js",
       "dist/workerd/kernel.wasm",
