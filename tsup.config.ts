@@ -1,17 +1,29 @@
-import { copyFile, readFile, writeFile } from "node:fs/promises";
+import { copyFile, cp, readFile, writeFile } from "node:fs/promises";
 import type { Plugin } from "esbuild";
 import { defineConfig, type Options } from "tsup";
+import { parse } from "yaml";
 
 /** The subpaths of the package that run anywhere. */
 const entry = {
   index: "src/index.ts",
   telemetry: "src/telemetry/index.ts",
   flow: "src/flow/index.ts",
+  sim: "src/sim/index.ts",
 };
 /** And the one that needs Node. */
 const nodeEntry = { ...entry, router: "src/router/index.ts" };
 
 const { version } = JSON.parse(await readFile("package.json", "utf8"));
+
+/** A YAML file is a module whose value was parsed at build time. */
+const yamlAsModule: Plugin = {
+  name: "yaml-as-module",
+  setup(build) {
+    build.onLoad({ filter: /\.yaml$/ }, async ({ path }) => ({
+      contents: `export default ${JSON.stringify(parse(await readFile(path, "utf8")))}`,
+    }));
+  },
+};
 
 const shared: Options = {
   target: "es2022",
@@ -23,6 +35,7 @@ const shared: Options = {
   external: [/^node:/, "fastify", "prom-client", "undici", "yaml"],
   loader: { ".wasm": "base64" },
   define: { VERSION: JSON.stringify(version) },
+  esbuildPlugins: [yamlAsModule],
   esbuildOptions(options) {
     options.mainFields = ["module", "main"];
   },
@@ -68,7 +81,7 @@ export default defineConfig([
     entry,
     format: "esm",
     outDir: "dist/workerd",
-    esbuildPlugins: [kernelAsModule],
+    esbuildPlugins: [yamlAsModule, kernelAsModule],
     onSuccess: () => copyFile("build/kernel.wasm", "dist/workerd/kernel.wasm"),
   },
   {
@@ -78,5 +91,6 @@ export default defineConfig([
     platform: "node",
     minify: false,
     external: ["undici", "commander", "yaml", "fastify", "prom-client"],
+    onSuccess: () => cp("src/sim/scenarios", "dist/scenarios", { recursive: true }),
   },
 ]);

@@ -1,21 +1,11 @@
-import { readFile } from "node:fs/promises";
-import { defineConfig, type Plugin } from "vitest/config";
-
-/** Embeds the built kernel as base64 text, as tsup does in the package. */
-const kernelAsText: Plugin = {
-  name: "kernel-as-text",
-  enforce: "pre",
-  async load(id) {
-    if (!id.endsWith("/kernel.wasm")) return null;
-    return `export default ${JSON.stringify((await readFile(id)).toString("base64"))};`;
-  },
-};
+import { defineConfig } from "vitest/config";
+import { kernelAsText, yamlAsModule } from "./vite.plugins.ts";
 
 export default defineConfig({
-  plugins: [kernelAsText],
+  plugins: [kernelAsText, yamlAsModule],
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/runtimes/**", "test/browser/**"],
+    exclude: ["test/runtimes/**", "test/browser/**", "test/web/**"],
     testTimeout: 120_000,
     pool: "forks",
   },

@@ -2,6 +2,7 @@
 
 export * as flow from "./flow/index";
 export * as index from "./index";
+export * as sim from "./sim/index";
 export * as telemetry from "./telemetry/index";
 
 /** The router, loaded when it is asked for. */

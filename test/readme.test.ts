@@ -37,6 +37,8 @@ const COMMANDS: Record<string, () => void> = {
   "npm ci --ignore-scripts --prefix test/runtimes": () =>
     expect(readFileSync("test/runtimes/package-lock.json", "utf8")).toContain("workerd"),
   "npm run test:runtimes": () => expect(pkg.scripts["test:runtimes"]).toBeDefined(),
+  "npm run sim:page": () => expect(pkg.scripts["sim:page"]).toContain("/sim.html"),
+  "npm run test:page": () => expect(pkg.scripts["test:page"]).toContain("test/web/run.js"),
   "npm run test:browser": () => expect(pkg.scripts["test:browser"]).toBeDefined(),
   "npx plimsoll watch http://10.0.0.7:8000 http://10.0.0.8:8000": () =>
     expect(helpOf("watch")).toContain("[urls...]"),
@@ -47,6 +49,20 @@ const COMMANDS: Record<string, () => void> = {
   "curl -s http://10.0.0.7:8000/metrics | npx plimsoll score -": () =>
     expect(helpOf("score")).toContain("standard input"),
   "npx plimsoll check plimsoll.yaml": () => expect(helpOf("check")).toContain("<config>"),
+  "npx plimsoll sim --list": () => expect(cli("sim", "--list").stdout).toContain("thundering-herd"),
+  "npx plimsoll sim thundering-herd --compare original,plimsoll": () =>
+    expect(
+      cli("sim", "thundering-herd", "--compare", "original,plimsoll", "--set", "duration=2s")
+        .stdout,
+    ).toMatch(/original +plimsoll/),
+  "npx plimsoll sim kv-pressure --sweep kvCacheUtilThreshold=0.5..1:0.1": () =>
+    expect(helpOf("sim")).toContain("kvCacheUtilThreshold=0.5..1:0.1"),
+  "npx plimsoll sim --trace AzureLLMInferenceTrace_conv.csv --html report.html": () => {
+    expect(helpOf("sim")).toContain("--trace <file>");
+    expect(helpOf("sim")).toContain("--html <file>");
+  },
+  "npx plimsoll sim --print two-tenants > mine.yaml": () =>
+    expect(cli("sim", "--print", "two-tenants").stdout).toContain("name: two-tenants"),
 };
 
 /** An engine for the snippets: a metrics page, and a streamed answer to every chat. */

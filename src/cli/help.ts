@@ -8,6 +8,7 @@ Examples:
   plimsoll watch http://10.0.0.7:8000 http://10.0.0.8:8000
   plimsoll score metrics-*.txt                 judge pages saved with curl
   plimsoll check plimsoll.yaml                 find the faults of a config
+  plimsoll sim --compare original,plimsoll     what a policy does to latency
 
 Exit codes: 0 fine, 1 something was found (saturated, unreadable, faulty), 2 wrong usage.`;
 
@@ -69,3 +70,16 @@ timeouts, limits, inBand; see the schema plimsoll/schema.json. A secret is named
 \${NAME} in a URL or a header, and stands in the environment.
 
 Faults are printed as FILE:LINE:COLUMN: what is wrong, and exit with 1.`;
+
+/** After `plimsoll sim --help`. */
+export const SIM_HELP = `
+Without a scenario, thundering-herd runs. --set and --sweep take paths of the scenario,
+and the detector's options by their own names.
+
+Examples:
+  plimsoll sim --list
+  plimsoll sim mixed-gpus --compare round-robin,least-outstanding,plimsoll
+  plimsoll sim thundering-herd --policy original --sweep scrape.interval=50ms,200ms,1s,5s
+  plimsoll sim kv-pressure --sweep kvCacheUtilThreshold=0.5..1:0.1
+  plimsoll sim --print two-tenants > mine.yaml && plimsoll sim mine.yaml --html report.html
+  plimsoll sim --trace AzureLLMInferenceTrace_conv.csv --set endpoints.0.count=2`;

@@ -6,11 +6,13 @@ import { Command, CommanderError, InvalidArgumentError, Option } from "commander
 import { printConfig, resolveConfig } from "../config";
 import { PlimsollError } from "../errors";
 import { ENGINES } from "../telemetry/engines";
-import { type FileConfig, printFaults, printSettings, readConfigText } from "./config-file";
-import { CHECK_HELP, OVERVIEW, SCORE_HELP, SERVE_HELP, WATCH_HELP } from "./help";
+import { printFaults } from "../yaml-file";
+import { type FileConfig, printSettings, readConfigText } from "./config-file";
+import { CHECK_HELP, OVERVIEW, SCORE_HELP, SERVE_HELP, SIM_HELP, WATCH_HELP } from "./help";
 import { type ConfigFlags, loadConfig, UsageError } from "./load-config";
 import { scorePages, scoreRecording } from "./score";
 import { serve } from "./serve";
+import { type SimFlags, sim } from "./sim";
 import { watch } from "./watch";
 
 /** Fine, something was found, or the command line was wrong. */
@@ -95,6 +97,30 @@ function program(setExit: (code: number) => void): Command {
     .addOption(jsonOption())
     .addHelpText("after", CHECK_HELP)
     .action(async (file: string, flags: Flags) => setExit(await runCheck(file, flags)));
+  plimsoll
+    .command("sim [scenario]")
+    .description("simulate engines, traffic and routers: a built-in scenario, or a YAML file")
+    .option("--policy <name>", "how routers choose (default: plimsoll)")
+    .option("--compare <names>", "several policies on the same traffic, such as original,plimsoll")
+    .option(
+      "--sweep <path=values>",
+      "a run per value: queueDepthThreshold=2..20, scrape.interval=50ms,1s",
+    )
+    .addOption(setOption())
+    .option(
+      "--trace <file>",
+      "requests of an Azure, BurstGPT or Mooncake trace, for the first tenant",
+    )
+    .option("--time-scale <factor>", "times of the trace are multiplied by this (default: 1)")
+    .option("--skip-bad", "leave out bad lines of the trace, and count them")
+    .option("--seed <integer>", "the same seed gives the same figures (default: 1)")
+    .addOption(jsonOption())
+    .option("--csv <file>", "the run over time, for spreadsheets")
+    .option("--html <file>", "one self-contained page with the charts")
+    .option("--print", "print the scenario instead of running it")
+    .option("--list", "built-in scenarios, engine presets and policies")
+    .addHelpText("after", SIM_HELP)
+    .action(async (name: string | undefined, flags: SimFlags) => setExit(await sim(name, flags)));
   return plimsoll;
 }
 

@@ -6,9 +6,9 @@ import { readFile } from "node:fs/promises";
 import type { ConfigFault } from "../errors";
 import { describeFault } from "../errors";
 import type { Logger } from "../logger";
+import { type PlacedFault, parseYaml } from "../yaml-file";
 import type { DnsSource } from "./dns-options";
 import { type EndpointContext, type RoutedEndpoint, readEndpoints } from "./endpoints";
-import { parseYaml } from "./yaml";
 
 /** A running source. */
 export interface EndpointSource {
@@ -45,10 +45,9 @@ export function watchFile(
     }
     if (text === known || isClosed()) return;
     known = text;
-    const faults: ConfigFault[] = [];
-    const list = readList(text, context, faults);
+    const { list, faults } = readList(text, context);
     if (faults.length > 0) {
-      complain(faults.map(describeFault).join("; "));
+      complain(faults.map(describePlaced).join("; "));
       return;
     }
     told = undefined;
@@ -56,16 +55,26 @@ export function watchFile(
   });
 }
 
-function readList(text: string, context: EndpointContext, faults: ConfigFault[]): RoutedEndpoint[] {
-  const { value, fault } = parseYaml(text);
-  if (fault !== undefined) {
-    faults.push({ path: "", value: undefined, rule: fault });
-    return [];
+function readList(
+  text: string,
+  context: EndpointContext,
+): { readonly list: readonly RoutedEndpoint[]; readonly faults: readonly PlacedFault[] } {
+  const file = parseYaml(text);
+  if (file.faults !== undefined) return { list: [], faults: file.faults };
+  const value = file.value ?? [];
+  if (!Array.isArray(value)) {
+    const rule = "must be a list of endpoints";
+    return { list: [], faults: file.place([{ path: "", value, rule }]) };
   }
-  const list = value ?? [];
-  if (Array.isArray(list)) return readEndpoints(list, "endpoints", context, faults);
-  faults.push({ path: "", value, rule: "must be a list of endpoints" });
-  return [];
+  const faults: ConfigFault[] = [];
+  const list = readEndpoints(value, "endpoints", context, faults);
+  return { list, faults: file.place(faults) };
+}
+
+function describePlaced(fault: PlacedFault): string {
+  const { line, column, path, value, rule } = fault;
+  const isSyntax = path === "" && value === undefined;
+  return `${line}:${column}: ${isSyntax ? rule : describeFault(fault)}`;
 }
 
 /** The one thing that the router asks of a resolver. */

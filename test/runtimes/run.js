@@ -8,14 +8,19 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as core from "../../dist/index.js";
+import * as sim from "../../dist/sim.js";
 import * as telemetry from "../../dist/telemetry.js";
 import { decide } from "./decide.js";
+import { simulateDigest } from "./simulate.js";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const dist = join(here, "../../dist/workerd");
-const expected = decide(core, telemetry);
+const expected = `${decide(core, telemetry)} ${await simulateDigest(sim)}`;
 const main = join(here, "main.js");
 const modules = join(here, "node_modules");
+
+/** Files of ours that workerd needs beside the package. */
+const OWN = ["worker.js", "decide.js", "simulate.js"];
 
 const RUNTIMES = [
   ...["node20", "node22", "node24", "node26"].map((name) => ({
@@ -53,8 +58,8 @@ async function askWorkerd(binary) {
   const files = readdirSync(dist).filter((name) => /\.(js|wasm)$/.test(name));
   const modules = files.filter((name) => !name.includes("undici"));
   for (const name of modules) copyFileSync(join(dist, name), join(folder, name));
-  for (const name of ["worker.js", "decide.js"]) copyFileSync(join(here, name), join(folder, name));
-  const list = ["worker.js", "decide.js", ...modules].map((name) => {
+  for (const name of OWN) copyFileSync(join(here, name), join(folder, name));
+  const list = [...OWN, ...modules].map((name) => {
     const kind = name.endsWith(".wasm") ? "wasm" : "esModule";
     return `(name = "${name}", ${kind} = embed "${name}")`;
   });

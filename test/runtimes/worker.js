@@ -2,10 +2,12 @@
 
 import { decide } from "decide.js";
 import * as core from "index.js";
+import * as sim from "sim.js";
+import { simulateDigest } from "simulate.js";
 import * as telemetry from "telemetry.js";
 
 export default {
-  fetch() {
-    return new Response(decide(core, telemetry));
+  async fetch() {
+    return new Response(`${decide(core, telemetry)} ${await simulateDigest(sim)}`);
   },
 };
