@@ -7,6 +7,7 @@ const entry = {
   index: "src/index.ts",
   telemetry: "src/telemetry/index.ts",
   flow: "src/flow/index.ts",
+  fetch: "src/fetch/index.ts",
 };
 
 const { version } = JSON.parse(await readFile("package.json", "utf8"));
