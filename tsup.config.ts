@@ -8,7 +8,11 @@ const entry = {
   telemetry: "src/telemetry/index.ts",
   flow: "src/flow/index.ts",
   fetch: "src/fetch/index.ts",
+  fastify: "src/fastify/index.ts",
 };
+
+/** Fastify needs Node's own http. */
+const { fastify: _, ...webEntry } = entry;
 
 const { version } = JSON.parse(await readFile("package.json", "utf8"));
 
@@ -19,7 +23,7 @@ const shared: Options = {
   sourcemap: true,
   minify: true,
   noExternal: ["@assemblyscript/loader"],
-  external: [/^node:/],
+  external: [/^node:/, /^fastify/],
   loader: { ".wasm": "base64" },
   define: { VERSION: JSON.stringify(version) },
   esbuildOptions(options) {
@@ -62,7 +66,7 @@ export default defineConfig([
   { ...shared, entry, format: ["esm", "cjs"], dts: { only: true } },
   {
     ...shared,
-    entry,
+    entry: webEntry,
     format: "esm",
     outDir: "dist/workerd",
     esbuildPlugins: [kernelAsModule],
