@@ -142,7 +142,8 @@ export function answerChat(asked: Asked, response: ServerResponse): void {
     }
     sendEvent(response, {}, "tool_calls");
   } else {
-    for (const content of ["Hello", " back"]) sendEvent(response, { content }, null);
+    sendEvent(response, { role: "assistant", content: "Hello" }, null);
+    sendEvent(response, { content: " back" }, null);
     sendEvent(response, {}, "stop");
   }
   response.end("data: [DONE]\n\n");
