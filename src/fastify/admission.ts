@@ -31,8 +31,12 @@ export class Client {
   #hasEnded = false;
 
   constructor({ raw }: FastifyReply) {
+    let isWhole = false;
+    // An event, since a reply that is injected is never told to be `writableFinished`.
+    raw.once("finish", () => {
+      isWhole = true;
+    });
     const close = () => {
-      const isWhole = raw.writableFinished;
       if (!isWhole) this.#gone.abort(new DOMException("the client is gone", "AbortError"));
       this.#end(!isWhole || raw.statusCode >= 500);
     };
