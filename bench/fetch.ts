@@ -82,10 +82,11 @@ function makePool(url: string): EndpointPool {
 
 /** Requests one after the other, the contestants in turn, and the median time of each. */
 async function compare(url: string, kind: Kind, withSignal: boolean): Promise<number[]> {
+  const gatedPool = makePool(url);
   const contestants: Fetch[] = [
     fetch,
     createFetch(makePool(url)),
-    createFetch(makePool(url), { controller: new FlowController(makePool(url)) }),
+    createFetch(gatedPool, { controller: new FlowController(gatedPool) }),
   ];
   const times: number[][] = contestants.map(() => []);
   for (let round = -WARM_UP; round < ROUNDS; round++) {

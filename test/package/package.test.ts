@@ -1,7 +1,15 @@
 // The package as users get it: its files, its size, its types, and an installed tarball.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -50,6 +58,18 @@ describe("npm pack", () => {
       "dist/cli.js",
       "dist/config-#.d.cts",
       "dist/config-#.d.ts",
+      "dist/controller-#.d.cts",
+      "dist/controller-#.d.ts",
+      "dist/errors-#.d.cts",
+      "dist/errors-#.d.ts",
+      "dist/fastify.cjs",
+      "dist/fastify.d.cts",
+      "dist/fastify.d.ts",
+      "dist/fastify.js",
+      "dist/fetch.cjs",
+      "dist/fetch.d.cts",
+      "dist/fetch.d.ts",
+      "dist/fetch.js",
       "dist/flow.cjs",
       "dist/flow.d.cts",
       "dist/flow.d.ts",
@@ -61,6 +81,10 @@ describe("npm pack", () => {
       "dist/kernel.wasm",
       "dist/max-of-#.d.cts",
       "dist/max-of-#.d.ts",
+      "dist/options-#.d.cts",
+      "dist/options-#.d.ts",
+      "dist/pool-#.d.cts",
+      "dist/pool-#.d.ts",
       "dist/pool-options-#.d.cts",
       "dist/pool-options-#.d.ts",
       "dist/telemetry.cjs",
@@ -69,6 +93,7 @@ describe("npm pack", () => {
       "dist/telemetry.js",
       "dist/transport-undici-#.js",
       "dist/workerd/chunk-#.js",
+      "dist/workerd/fetch.js",
       "dist/workerd/flow.js",
       "dist/workerd/index.js",
       "dist/workerd/kernel.wasm",
@@ -96,6 +121,7 @@ describe("size", () => {
     ["the detector with its kernel", "export { UtilizationDetector } from 'plimsoll'", 12],
     ["the whole core: detectors, pool, leases", "export * from 'plimsoll'", 18],
     ["the flow controller alone", "export * from 'plimsoll/flow'", 7],
+    ["the client fetch alone", "export * from 'plimsoll/fetch'", 6],
   ])("%s is under its budget of KB gzipped", async (_, contents, budgetKb) => {
     const bundle = await build({
       stdin: { contents, resolveDir: root },
@@ -114,7 +140,7 @@ describe("size", () => {
   });
 
   test("the core bundles without a dependency, and in a browser telemetry does too", async () => {
-    for (const name of ["plimsoll", "plimsoll/telemetry"]) {
+    for (const name of ["plimsoll", "plimsoll/telemetry", "plimsoll/fetch"]) {
       const bundle = await build({
         stdin: { contents: `export * from "${name}"`, resolveDir: root },
         bundle: true,
@@ -133,8 +159,11 @@ describe("size", () => {
 describe("layers", () => {
   test("imports go one way, and the core takes nothing from Node", () => {
     const forbidden: [string, RegExp][] = [
-      ["src/telemetry", /from "\.\.\/(cli|flow|sim|router)/],
-      ["src", /from "\.\/(cli|telemetry|flow|sim|router)/],
+      ["src/telemetry", /from "\.\.\/(cli|fastify|fetch|flow|sim|router)/],
+      ["src/flow", /from "\.\.\/(cli|fastify|fetch|telemetry|sim|router)/],
+      ["src/fetch", /from "(node:|\.\.\/(cli|fastify|telemetry|sim|router))/],
+      ["src/fastify", /from "\.\.\/(cli|telemetry|sim|router)/],
+      ["src", /from "\.\/(cli|fastify|fetch|telemetry|flow|sim|router)/],
     ];
     for (const [layer, pattern] of forbidden) {
       const names = readdirSync(join(root, layer)).filter((path) => path.endsWith(".ts"));
@@ -150,13 +179,14 @@ describe("layers", () => {
 describe("an installed tarball", () => {
   const project = join(folder, "project");
   const imports = `import { EndpointPool } from "plimsoll";
+import { createFetch } from "plimsoll/fetch";
 import { readExposition } from "plimsoll/telemetry";
 `;
   const uses = `const pool = new EndpointPool();
 pool.add("a");
 pool.report("a", { waitingQueueSize: 2, kvCacheUsagePercent: 0.1 });
 const { sample } = readExposition("vllm:num_requests_waiting 3");
-console.log(pool.saturation(), sample.waitingQueueSize);
+console.log(pool.saturation(), sample.waitingQueueSize, createFetch(pool).length);
 `;
 
   beforeAll(() => {
@@ -166,16 +196,30 @@ console.log(pool.saturation(), sample.waitingQueueSize);
     writeFileSync(join(project, "a.mjs"), imports + uses);
     writeFileSync(join(project, "c.mts"), imports + uses);
     writeFileSync(
+      join(project, "d.mts"),
+      `import Fastify from "fastify";
+import { EndpointPool } from "plimsoll";
+import { plimsollPlugin } from "plimsoll/fastify";
+const app = Fastify();
+await app.register(plimsollPlugin, { pool: new EndpointPool(), health: "/health" });
+app.get("/", { config: { plimsoll: { priority: "batch" } } }, async ({ plimsoll }) => {
+  return plimsoll === null ? app.plimsoll.health().status : plimsoll.lease?.endpoint.id;
+});
+`,
+    );
+    writeFileSync(
       join(project, "b.cjs"),
       `const { EndpointPool } = require("plimsoll");
+const { createFetch } = require("plimsoll/fetch");
 const { readExposition } = require("plimsoll/telemetry");
+require("plimsoll/fastify"); // without fastify, which is needed only to register it
 require.resolve("plimsoll/kernel.wasm");
 ${uses}`,
     );
   });
 
   test.each(["a.mjs", "b.cjs"])("works from %s", (name) => {
-    expect(run(process.execPath, [name], project).trim()).toBe("0.4 3");
+    expect(run(process.execPath, [name], project).trim()).toBe("0.4 3 2");
   });
 
   test.each([
@@ -191,8 +235,13 @@ ${uses}`,
       "es2023,dom,esnext.disposable",
     ];
     const tsc = join(root, "node_modules/typescript/bin/tsc");
+    for (const name of ["fastify", "@types"]) {
+      const link = join(project, "node_modules", name);
+      if (!existsSync(link)) symlinkSync(join(root, "node_modules", name), link);
+    }
     const how = ["--module", module, "--moduleResolution", moduleResolution];
     run(process.execPath, [tsc, ...flags, ...how, "c.mts"], project);
+    run(process.execPath, [tsc, ...flags, ...how, "--types", "node", "d.mts"], project);
   });
 
   test("its command runs", () => {
