@@ -1,95 +1,31 @@
-// The life of a lease after the headers: it is started at the first byte of a streamed answer and
-// released exactly once: when the body has ended, failed or was cancelled, when the request was
-// aborted, or when the answer was garbage collected unread.
+// The body of an answer: it tells the lease of its first byte, its end, and whatever else becomes of it.
 //
-// The answer stays the platform's own Response, with its body methods replaced: `json()` and `text()`
-// keep their native speed, and `url`, `type` and `redirected` stay true. Only `body` is a new stream.
-//
-//   signal ---+                            strong; must not reach the answer, or nothing is
-//   registry -+--> AnswerLease --> lease   ever garbage collected
-//                      ^
-//   response --+       |
-//   its body --+--> Holder   what the caller has; once it is gone, nobody can read on
+// The answer stays the platform's own Response, with a prototype of ours put before its own: `json()`
+// and `text()` keep their native speed, and `url`, `type` and `redirected` stay true. Only `body` is
+// a new stream.
 
-import type { Lease, ReleaseOptions } from "../lease";
-
-/** How a lease is released whose request was not answered. */
-export const FAILED: ReleaseOptions = Object.freeze({ failed: true });
+import type { Lease } from "../lease";
+import { AnswerLease, FAILED, Holder, ignore } from "./answer-lease";
 
 /** Media types of answers that come piece by piece. */
-const STREAMED = /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl|stream\+json))\b/i;
+const STREAMED = /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl|stream\+json))(?![^\s;])/i;
 const READERS = ["arrayBuffer", "blob", "bytes", "formData", "json", "text"] as const;
 
-/** The lease of one answer, and what is to be undone when it ends. */
-class AnswerLease {
-  readonly #lease: Lease;
-  readonly #signal: AbortSignal | undefined;
-  readonly #isAnswer: boolean;
-  readonly #abort = () => this.fail();
-  /** Read ends of the original body, to be cancelled when nobody can read on. */
-  readonly readers: ReadableStreamDefaultReader<Uint8Array>[] = [];
-  #awaitsByte: boolean;
-  #hasEnded = false;
-
-  /** @param isAnswer the endpoint did what it was asked to; errors teach nothing of its pace. */
-  constructor(lease: Lease, signal: AbortSignal | undefined, isAnswer: boolean, streamed: boolean) {
-    this.#lease = lease;
-    this.#signal = signal;
-    this.#isAnswer = isAnswer;
-    this.#awaitsByte = streamed;
-    signal?.addEventListener("abort", this.#abort);
-  }
-
-  /** Bytes have come. */
-  noteBytes(): void {
-    if (!this.#awaitsByte) return;
-    this.#awaitsByte = false;
-    this.#lease.started();
-  }
-
-  /** The body is over. */
-  end(outputTokens?: number): void {
-    this.#finish(this.#isAnswer ? { outputTokens } : FAILED);
-  }
-
-  /** The body broke off, or nobody wants the rest. */
-  fail(): void {
-    this.#finish(FAILED);
-  }
-
-  /** Nobody can read on: the endpoint need not go on either. */
-  abandon(): void {
-    this.fail();
-    for (const reader of this.readers) reader.cancel().catch(ignore);
-  }
-
-  #finish(options: ReleaseOptions): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
-    this.#signal?.removeEventListener("abort", this.#abort);
-    COLLECTED?.unregister(this);
-    this.#lease.release(options);
-  }
+/** One response that holds. */
+interface Bound {
+  readonly holder: Holder;
+  /** Its body, once somebody has looked at it. */
+  stream: ReadableStream<Uint8Array> | undefined;
 }
 
-/** Some hosts have no registry: there a lease whose answer is dropped unread is never released. */
-const COLLECTED = /* @__PURE__ */ makeRegistry();
-
-function makeRegistry(): FinalizationRegistry<AnswerLease> | undefined {
-  if (typeof FinalizationRegistry === "undefined") return undefined;
-  return new FinalizationRegistry((answer) => answer.abandon());
+/** Our methods, over those of another prototype. Own properties would cost five times as much. */
+interface Layer {
+  readonly prototype: Response;
+  readonly bounds: WeakMap<Response, Bound>;
 }
 
-/** What an answer, its clones and their bodies have in common. */
-class Holder {
-  readonly answer: AnswerLease;
-  /** How many bodies must be cancelled until nobody reads. */
-  branches = 1;
-
-  constructor(answer: AnswerLease) {
-    this.answer = answer;
-  }
-}
+/** Layers by the prototype beneath: one, where every answer is the platform's own. */
+const LAYERS = /* @__PURE__ */ new WeakMap<Response, Layer>();
 
 /**
  * Hands an answer over to the caller, who ends the lease by reading it, cancelling it, aborting the
@@ -115,10 +51,7 @@ export function bindLease(
     answer.fail();
     return response;
   }
-  const holder = new Holder(answer);
-  COLLECTED?.register(holder, answer, answer);
-  replaceReaders(response, holder);
-  return response;
+  return bind(response, new Holder(answer));
 }
 
 /** Gives an answer up that nobody will see. */
@@ -126,50 +59,67 @@ export function discardBody(response: Response): void {
   response.body?.cancel().catch(ignore);
 }
 
-/** What is thrown away need not be read to its end. */
-function ignore(): void {}
-
-function replaceReaders(response: Response, holder: Holder): void {
-  let stream: ReadableStream<Uint8Array> | undefined;
-  const isLocked = () => stream?.locked === true && !response.bodyUsed;
-  for (const name of READERS) {
-    const read: unknown = response[name];
-    if (typeof read !== "function") continue; // `bytes` is younger than Node 20
-    define(response, name, async () => {
-      // The platform rejects a second reading itself, and the first one goes on.
-      if (response.bodyUsed) return read.call(response);
-      if (isLocked()) throw lockedError();
-      return readWhole(read.call(response), holder);
-    });
+function bind(response: Response, holder: Holder): Response {
+  const base: Response = Object.getPrototypeOf(response);
+  let layer = LAYERS.get(base);
+  if (layer === undefined) {
+    layer = makeLayer(base);
+    LAYERS.set(base, layer);
   }
-  const clone = response.clone;
-  define(response, "clone", () => {
-    if (isLocked()) throw lockedError();
-    const copy = clone.call(response);
-    holder.branches++;
-    replaceReaders(copy, holder);
-    return copy;
-  });
-  Object.defineProperty(response, "body", {
-    configurable: true,
-    get: () => {
-      stream ??= watchBody(() => nativeBody(response), holder);
-      return stream;
-    },
-  });
+  layer.bounds.set(response, { holder, stream: undefined });
+  return Object.setPrototypeOf(response, layer.prototype);
 }
 
-function define(response: Response, name: string, value: () => unknown): void {
-  Object.defineProperty(response, name, { configurable: true, writable: true, value });
+function makeLayer(base: Response): Layer {
+  const bounds = new WeakMap<Response, Bound>();
+  const own: PropertyDescriptorMap = {
+    clone: method(function (this: Response) {
+      const bound = bounds.get(this);
+      if (bound === undefined) return base.clone.call(this);
+      if (isTaken(this, bound)) throw lockedError();
+      const copy = base.clone.call(this);
+      bound.holder.branches++;
+      // Some runtimes give the copy the original's prototype, and it must not stand on itself.
+      return bind(Object.setPrototypeOf(copy, base), bound.holder);
+    }),
+    body: {
+      configurable: true,
+      enumerable: true,
+      get(this: Response) {
+        // Only an answer that has a body is bound.
+        const original = () => Reflect.get(base, "body", this) as ReadableStream<Uint8Array>;
+        const bound = bounds.get(this);
+        if (bound === undefined) return original();
+        bound.stream ??= watchBody(original, bound.holder);
+        return bound.stream;
+      },
+    },
+  };
+  for (const name of READERS) {
+    const read: unknown = Reflect.get(base, name);
+    if (typeof read !== "function") continue; // `bytes` is younger than Node 20
+    own[name] = method(async function (this: Response) {
+      const bound = bounds.get(this);
+      // The platform rejects a second reading itself, and the first one goes on.
+      if (bound === undefined || this.bodyUsed) return read.call(this);
+      if (isTaken(this, bound)) throw lockedError();
+      return readWhole(read.call(this), bound.holder);
+    });
+  }
+  return { prototype: Object.create(base, own), bounds };
+}
+
+function method(value: (this: Response) => unknown): PropertyDescriptor {
+  return { configurable: true, writable: true, enumerable: true, value };
+}
+
+/** Somebody has a reader of our stream, of which the original does not know yet. */
+function isTaken(response: Response, { stream }: Bound): boolean {
+  return stream?.locked === true && !response.bodyUsed;
 }
 
 function lockedError(): TypeError {
   return new TypeError("the body is locked by a reader");
-}
-
-/** The body behind the property that hides it. After `clone` it is another one. */
-function nativeBody(response: Response): ReadableStream<Uint8Array> {
-  return Reflect.get(Object.getPrototypeOf(response), "body", response);
 }
 
 async function readWhole(reading: Promise<unknown>, holder: Holder): Promise<unknown> {

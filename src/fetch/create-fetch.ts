@@ -6,7 +6,8 @@ import { AdmissionError } from "../flow/errors";
 import type { Refusal } from "../flow/ticket";
 import type { Lease } from "../lease";
 import type { LeaseRequest } from "../pick";
-import { bindLease, discardBody, FAILED } from "./body";
+import { FAILED } from "./answer-lease";
+import { bindLease, discardBody } from "./body";
 import { isConnectionFailure } from "./failures";
 import {
   type FetchFunction,

@@ -116,6 +116,7 @@ describe("a streamed answer", () => {
     ["application/json", 0],
     ["text/plain", 0],
     ["text/event-streamlike", 0],
+    ["text/event-stream-like", 0],
     ["TEXT/Event-Stream", 1],
     ["application/x-ndjson", 1],
     ["application/jsonl; charset=utf-8", 1],
@@ -352,6 +353,18 @@ describe("a signal that many requests share", () => {
     await responses[1]?.body?.cancel();
     await responses[2]?.json();
     expect(getEventListeners(signal, "abort")).toHaveLength(2);
+  });
+});
+
+describe("one createFetch over another", () => {
+  test.each(["text", "body", "clone"])("ends both leases, read by %s", async (how) => {
+    const inner = answering(pieces("a", "b").stream, EVENTS);
+    const outer = watch(poolOf("http://b"));
+    const response = await createFetch(outer, { fetch: inner.pooled })(CHAT);
+    if (how === "text") await response.text();
+    if (how === "body") await new Response(response.body).text();
+    if (how === "clone") await response.clone().text();
+    expect([inner.released.length, outer.released.length]).toEqual([1, 1]);
   });
 });
 
