@@ -21,6 +21,8 @@ export interface EndpointSource {
 export type OnEndpoints = (endpoints: readonly RoutedEndpoint[]) => void;
 
 const FILE_INTERVAL_MS = 1000;
+/** What its list is called in words of faults. */
+const LIST_PATH = "endpoints";
 
 /** Watches a file. What it cannot read or understand is reported once, and changes nothing. */
 export function watchFile(
@@ -66,9 +68,12 @@ function readList(
     const rule = "must be a list of endpoints";
     return { list: [], faults: file.place([{ path: "", value, rule }]) };
   }
-  const faults: ConfigFault[] = [];
-  const list = readEndpoints(value, "endpoints", context, faults);
-  return { list, faults: file.place(faults) };
+  const found: ConfigFault[] = [];
+  const list = readEndpoints(value, LIST_PATH, context, found);
+  // In the file, the list is all there is.
+  const bare = found.map((fault) => ({ ...fault, path: fault.path.slice(LIST_PATH.length + 1) }));
+  const faults = file.place(bare).map((one) => ({ ...one, path: `${LIST_PATH}.${one.path}` }));
+  return { list, faults };
 }
 
 function describePlaced(fault: PlacedFault): string {
