@@ -40,6 +40,8 @@ const COMMANDS: Record<string, () => void> = {
   "npm run sim:page": () => expect(pkg.scripts["sim:page"]).toContain("/sim.html"),
   "npm run test:page": () => expect(pkg.scripts["test:page"]).toContain("test/web/run.js"),
   "npm run test:browser": () => expect(pkg.scripts["test:browser"]).toBeDefined(),
+  "npx plimsoll serve http://10.0.0.7:8000 http://10.0.0.8:8000": () =>
+    expect(helpOf("serve")).toContain("[urls...]"),
   "npx plimsoll watch http://10.0.0.7:8000 http://10.0.0.8:8000": () =>
     expect(helpOf("watch")).toContain("[urls...]"),
   "npx plimsoll watch --config plimsoll.yaml --record monday.jsonl": () =>
