@@ -3,8 +3,8 @@
 /** After `plimsoll --help`. */
 export const OVERVIEW = `
 Examples:
+  plimsoll serve --demo                        see it work, without any server
   plimsoll serve http://10.0.0.7:8000 http://10.0.0.8:8000
-  plimsoll watch --demo                        see it work, without any server
   plimsoll watch http://10.0.0.7:8000 http://10.0.0.8:8000
   plimsoll score metrics-*.txt                 judge pages saved with curl
   plimsoll check plimsoll.yaml                 find the faults of a config
@@ -19,7 +19,11 @@ their URLs, as for watch. Metrics, health and the pool are at the admin port, on
 loopback: /metrics, /healthz, /readyz, /pool.
 SIGHUP reads the config again; SIGTERM lets requests end, a second one does not.
 
+--demo needs no engines: it starts six simulated ones and a load, and shows the live
+table of watch. It listens on loopback, and takes free ports where others have its own.
+
 Examples:
+  plimsoll serve --demo
   plimsoll serve http://10.0.0.7:8000 http://10.0.0.8:8000 --port 8080
   plimsoll serve --config plimsoll.yaml
   plimsoll serve --config plimsoll.yaml --set flow='{ttl: 10s}'`;

@@ -12,6 +12,7 @@ import { CHECK_HELP, OVERVIEW, SCORE_HELP, SERVE_HELP, SIM_HELP, WATCH_HELP } fr
 import { type ConfigFlags, loadConfig, UsageError } from "./load-config";
 import { scorePages, scoreRecording } from "./score";
 import { serve } from "./serve";
+import { serveDemo } from "./serve-demo";
 import { type SimFlags, sim } from "./sim";
 import { watch } from "./watch";
 
@@ -65,6 +66,7 @@ function program(setExit: (code: number) => void): Command {
     .option("--host <address>", "where clients connect (default: 0.0.0.0)")
     .addOption(portOption("--port <number>", "default: 8080; 0 takes a free one"))
     .addOption(portOption("--admin-port <number>", "metrics and health (default: 8081)"))
+    .option("--demo", "serve simulated engines, under a load, that this command starts on loopback")
     .addHelpText("after", SERVE_HELP)
     .action(async (urls: string[], flags: Flags) => setExit(await runServe(urls, flags)));
   plimsoll
@@ -137,20 +139,31 @@ async function runWatch(urls: string[], flags: Flags): Promise<number> {
 async function runServe(urls: string[], flags: Flags): Promise<number> {
   const readAgain = async () => withPorts(await loadConfig(flags, urls, process.env), flags);
   const config = await readAgain();
+  if (flags.demo === true) {
+    const fixed = { port: flags.port !== undefined, adminPort: flags.adminPort !== undefined };
+    // Nobody else should find a demo, unless they are meant to.
+    const local = withPorts(config, { ...flags, host: flags.host ?? "127.0.0.1" });
+    return serveDemo({ config: local, fixed, warn });
+  }
   const { endpoints, endpointsFile, dns } = config.settings;
   if (endpoints.length === 0 && endpointsFile === undefined && dns.length === 0) {
-    throw new UsageError("serve needs an address, or --config with endpoints");
+    throw new UsageError("serve needs an address, --config with endpoints, or --demo");
   }
   return serve({ config, readAgain, warn });
 }
 
 function withPorts(config: FileConfig, { host, port, adminPort }: Flags): FileConfig {
-  const { listen, admin } = config.settings;
-  const given = {
-    listen: { host: host ?? listen.host, port: port ?? listen.port },
-    admin: adminPort === undefined ? (admin ?? false) : { ...admin, port: adminPort },
+  const { settings, value } = config;
+  const listen = { host: host ?? settings.listen.host, port: port ?? settings.listen.port };
+  const admin =
+    adminPort === undefined
+      ? settings.admin
+      : { ...(settings.admin ?? { host: "127.0.0.1" }), port: adminPort };
+  return {
+    ...config,
+    settings: { ...settings, listen, admin },
+    value: { ...value, listen, admin: admin ?? false },
   };
-  return { ...config, value: { ...config.value, ...given } };
 }
 
 async function runScore(files: string[], flags: Flags): Promise<number> {
