@@ -10,5 +10,17 @@ declare module "*?worker&inline" {
   export default InlineWorker;
 }
 
+// The dashboard's page as `vite.dashboard.config.ts` has built it; the page itself has the name "".
+declare module "*/build/dashboard.json" {
+  const built: {
+    readonly files: readonly {
+      readonly name: string;
+      readonly type: string;
+      readonly gzip: string;
+    }[];
+  };
+  export default built;
+}
+
 // Style sheets are modules for their effect.
 declare module "*.css";

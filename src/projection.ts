@@ -21,7 +21,7 @@ const SPREAD = 0.5;
 export type Projection = "live" | "off";
 
 /** Requests of others at the endpoint, by its last sample. */
-function othersOf(endpoint: Endpoint): number {
+export function othersOf(endpoint: Endpoint): number {
   const seen = (endpoint.waiting || 0) + (endpoint.running || 0);
   return Math.max(0, seen - endpoint.ledger.markOwn);
 }

@@ -6,6 +6,7 @@ import type { Aggregation, ResolvedConfig } from "./config";
 import { formatDuration } from "./duration";
 import type { Endpoint, EndpointState } from "./endpoint";
 import type { Evaluation, GateReason } from "./evaluation";
+import { othersOf } from "./projection";
 
 /** One endpoint in a snapshot. `null`: unknown. */
 export interface EndpointSnapshot {
@@ -27,6 +28,8 @@ export interface EndpointSnapshot {
   /** This router's requests that have not ended, and those of whose answer nothing was seen. */
   readonly leases: number;
   readonly unstartedLeases: number;
+  /** Requests of others at the endpoint, by the last reading. */
+  readonly othersRequests: number;
   /** Work that lies before a request of the mean size; 1 = an idle endpoint of median pace. */
   readonly rank: number;
   /** How many times slower than the pool's median; 1 where about as fast, or not known. */
@@ -122,6 +125,7 @@ function snapshotEndpoint(
     projectedKv: Number.isNaN(endpoint.kv) ? null : board.kv(index),
     leases: endpoint.leases,
     unstartedLeases: endpoint.unstartedLeases,
+    othersRequests: othersOf(endpoint),
     rank: board.rank(index, tokens),
     slow: pace.slow,
     ageMs: orNull(now - endpoint.updateTime),

@@ -1,14 +1,15 @@
-// The admin port: metrics, health and the pool, for those who run the router. It is apart from traffic, and on
+// The admin port: metrics, health, the pool and its dashboard, for those who run the router. It is apart from traffic, and on
 // loopback unless it is told otherwise.
 
 import Fastify, { type FastifyInstance } from "fastify";
+import { type DashboardOptions, dashboardRoutes } from "../dashboard/plugin";
 import type { Router } from "./router";
 
 /** What the admin port shows. */
 export type Shown = Pick<Router, "isReady" | "metrics" | "snapshot">;
 
 /** Makes the server; it does not listen yet. */
-export function createAdminServer(router: Shown): FastifyInstance {
+export function createAdminServer(router: Shown, dashboard: DashboardOptions): FastifyInstance {
   const app = Fastify({ logger: false, forceCloseConnections: true, bodyLimit: 1 });
   app.get("/metrics", async (_, reply) => {
     const { contentType, text } = await router.metrics();
@@ -20,5 +21,6 @@ export function createAdminServer(router: Shown): FastifyInstance {
     return reply.code(isReady ? 200 : 503).send({ status: isReady ? "ready" : "not ready" });
   });
   app.get("/pool", (_, reply) => reply.send(router.snapshot()));
+  app.register(dashboardRoutes, dashboard);
   return app;
 }

@@ -3,6 +3,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { WaitSignal } from "../flow/controller";
+import type { OwnAnswer } from "./answers";
 
 /**
  * Why a request ended before its answer was complete:
@@ -19,6 +20,10 @@ export class Exchange implements WaitSignal {
   readonly response: ServerResponse;
   /** When it came, on the pool's clock. */
   readonly startedAt: number;
+  /** What the router has answered itself, if it has. */
+  ownAnswer: OwnAnswer | undefined;
+  /** The gate it has asked, and in which band, once it has. */
+  asked: { readonly gate: { readonly model: string }; readonly band: string } | undefined;
   #earlyEnd: EarlyEnd | undefined;
   #onEarlyEnd: (() => void) | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;

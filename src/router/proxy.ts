@@ -39,7 +39,7 @@ export interface ProxyObserver {
   /** A try ended, however. @param ms since it was sent. */
   onTried(ms: number): void;
   onRefused(reason: RetryReason, isRetried: boolean): void;
-  onEnd(outcome: Outcome): void;
+  onEnd(outcome: Outcome, exchange: Exchange): void;
 }
 
 /** What a proxy works with. */
@@ -137,7 +137,8 @@ export class RequestProxy {
       this.#live.delete(exchange);
       // An answer counts when it has left; its client may be gone by then.
       const { earlyEnd } = exchange;
-      observer.onEnd(outcome === "answered" && earlyEnd !== undefined ? earlyEnd : outcome);
+      const isCut = outcome === "answered" && earlyEnd !== undefined;
+      observer.onEnd(isCut ? earlyEnd : outcome, exchange);
       if (this.#live.size === 0) this.#whenIdle?.();
     }
   }
@@ -164,6 +165,7 @@ export class RequestProxy {
       isBodyTaken: false,
       bodyFailure: undefined,
     };
+    exchange.asked = job;
     for (let attempt = 1; ; attempt++) {
       const isLast = attempt >= settings.retry.attempts;
       const result = await this.#try(job, attempt, isLast);
@@ -314,6 +316,7 @@ export class RequestProxy {
   }
 
   #answer(exchange: Exchange, answer: OwnAnswer): Outcome {
+    exchange.ownAnswer = answer;
     sendAnswer(exchange.response, answer, this.#closesClient(exchange));
     return answer.reason;
   }

@@ -2,6 +2,7 @@
 // a new configuration without dropping a request.
 
 import type { FastifyInstance } from "fastify";
+import type { Journal } from "../dashboard/journal";
 import { type Duration, parseDuration } from "../duration";
 import type { Endpoint } from "../endpoint";
 import type { Logger } from "../logger";
@@ -12,6 +13,7 @@ import { Rendezvous } from "./affinity";
 import { BodyKeeper } from "./body";
 import { type RouterSettings, resolveRouterConfig } from "./config";
 import type { Address } from "./config-fields";
+import { journalOf, noteIn } from "./dashboard";
 import { EndpointList } from "./endpoint-list";
 import { Fleet } from "./fleet";
 import { type GateStats, Gates } from "./gates";
@@ -75,6 +77,7 @@ export class Router {
   readonly #keeper: BodyKeeper;
   readonly #proxy: RequestProxy;
   readonly #metrics: RouterMetrics;
+  readonly #journal: Journal;
   readonly #traffic: FastifyInstance;
   readonly #admin: FastifyInstance | undefined;
   #settings: RouterSettings;
@@ -105,6 +108,7 @@ export class Router {
       },
       this.#settings.flow,
     );
+    this.#journal = journalOf(pool, this.#gates);
     this.#fleet = new Fleet({
       ...{ pool, settings, logger },
       onRemoved: (id) => {
@@ -118,20 +122,21 @@ export class Router {
     });
     this.#keeper = new BodyKeeper(settings);
     this.#proxy = new RequestProxy({
-      ...{ settings, holdOffs, keeper: this.#keeper, observer: this.#metrics },
+      ...{ settings, holdOffs, keeper: this.#keeper },
+      observer: noteIn(this.#journal, () => pool.now(), this.#metrics),
       now: () => pool.now(),
       find: (model) => this.#gates.find(model),
       upstream: (id) => this.#fleet.get(id),
       onSample: (id, sample) => {
         if (pool.get(id) !== undefined) pool.report(id, sample);
       },
-      onFault: (error) => {
-        const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-        logger?.warn(`a request failed by a fault of the router itself: ${text}`);
-      },
+      onFault: (error) => this.#warnOfFault("a request failed", error),
     });
     this.#traffic = createTrafficServer(this.#proxy, this.#settings);
-    this.#admin = this.#settings.admin === undefined ? undefined : createAdminServer(this);
+    if (this.#settings.admin === undefined) return;
+    const source = { journal: this.#journal, snapshot: () => this.snapshot() };
+    const onFault = (error: unknown) => this.#warnOfFault("the dashboard saw nothing", error);
+    this.#admin = createAdminServer(this, { source, onFault });
   }
 
   /** Where it can be reached; undefined before it was started. */
@@ -157,6 +162,7 @@ export class Router {
     this.#startedAt = performance.now();
     try {
       await this.#list.set(this.#settings, this.#environment);
+      if (this.#admin !== undefined) this.#journal.start();
       const { listen, admin } = this.#settings;
       const adminAddress =
         this.#admin === undefined || admin === undefined
@@ -219,6 +225,11 @@ export class Router {
     return this.#closing;
   }
 
+  #warnOfFault(what: string, error: unknown): void {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.#logger?.warn(`${what} by a fault of the router itself: ${text}`);
+  }
+
   /** That nothing has been read yet is no news while the first readings are on their way. */
   #warnOfPool(text: string): void {
     const firstReadingsMs = this.#settings.timeout ?? FIRST_READINGS_MS;
@@ -236,6 +247,7 @@ export class Router {
     this.#traffic.server.closeAllConnections();
     await stopped;
     await this.#fleet.close();
+    this.#journal.close();
     await this.#admin?.close();
   }
 }

@@ -19,6 +19,8 @@ export interface ChartOptions {
   readonly lines: readonly Line[];
   /** Draws values from 1 to 100,000 evenly. */
   readonly isLog?: boolean;
+  /** A time on the axis; default: as in "30 s". */
+  readonly timeText?: (seconds: number) => string;
   /** A mark across the chart, such as the load line. */
   readonly mark?: number;
 }
@@ -35,7 +37,7 @@ export class Chart {
   #plot: uPlot | undefined;
   #data: ChartData = [[]];
   #range: readonly [number, number] = [0, 1];
-  #end = 1;
+  #span: readonly [number, number] = [0, 1];
   #cursor = -1;
 
   constructor(host: HTMLElement, options: ChartOptions) {
@@ -48,7 +50,7 @@ export class Chart {
         this.#plot.setSize({ width, height: HEIGHT });
       }
     }).observe(host);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#draw());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#make());
   }
 
   /**
@@ -57,13 +59,22 @@ export class Chart {
    * @param range of the values, and @param end of the time in seconds, so that charts side by side
    * can have the same.
    * @param summary the figures in words.
+   * @param start of the time in seconds.
    */
-  setData(data: ChartData, range: readonly [number, number], end: number, summary: string): void {
+  setData(
+    data: ChartData,
+    range: readonly [number, number],
+    end: number,
+    summary: string,
+    start = 0,
+  ): void {
     this.#data = data;
-    this.#end = end;
+    this.#span = [start, end];
     this.#range = range;
     this.#host.setAttribute("aria-label", `${this.#options.title}: ${summary}`);
-    this.#draw();
+    this.#cursor = -1;
+    if (this.#plot === undefined) this.#make();
+    else this.#plot.setData(data as uPlot.AlignedData); // arrays of numbers and nulls
   }
 
   /** Marks the time with this index. */
@@ -74,14 +85,14 @@ export class Chart {
     this.#plot.setCursor({ left, top: 0 }, false);
   }
 
-  #draw(): void {
+  #make(): void {
     this.#plot?.destroy();
     this.#host.replaceChildren();
     const style = getComputedStyle(document.documentElement);
     const colour = (name: string) => style.getPropertyValue(name).trim();
     const { lines, isLog = false, mark, unit } = this.#options;
+    const timeText = this.#options.timeText ?? ((seconds) => `${seconds} s`);
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 } };
-    const [min, max] = this.#range;
     const series = lines.map(({ label, colour: name, dashed }) => ({
       label,
       stroke: colour(name),
@@ -97,11 +108,11 @@ export class Chart {
         width: Math.max(100, this.#host.clientWidth),
         height: HEIGHT,
         scales: {
-          x: { time: false, range: [0, this.#end] },
-          y: { range: [min, max], ...(isLog ? { distr: 3 as const } : {}) },
+          x: { time: false, range: () => [...this.#span] },
+          y: { range: () => [...this.#range], ...(isLog ? { distr: 3 as const } : {}) },
         },
         axes: [
-          { ...axis, size: 26, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
+          { ...axis, size: 26, values: (_, ticks) => ticks.map(timeText) },
           {
             ...axis,
             size: 58,
