@@ -11,7 +11,8 @@ const MINUTES = Array.from(
   { length: HISTORY_STEPS },
   (_, i) => (i + 1 - HISTORY_STEPS) / STEPS_PER_MINUTE,
 );
-const START = -HISTORY_STEPS / STEPS_PER_MINUTE;
+/** How far back the charts go, in minutes: as far as there is something to show. */
+const SPANS = [1, 2, 3, HISTORY_STEPS / STEPS_PER_MINUTE];
 
 type Column = 0 | 1 | 2 | 3 | 4 | 5;
 
@@ -82,7 +83,7 @@ export class Charts {
       );
       const chart = new Chart(area, {
         ...kind,
-        title: `${title} over the last five minutes`,
+        title: `${title} over the last minutes`,
         lines: lines.map(([, label], i) => ({ label, ...(LOOKS[i] ?? { colour: "--ink" }) })),
         timeText: (minutes) => (minutes === 0 ? "now" : `${minutes} min`),
       });
@@ -93,6 +94,8 @@ export class Charts {
   /** Shows the points, oldest first. */
   show(points: readonly HistoryPoint[]): void {
     const missing = HISTORY_STEPS - points.length;
+    const minutes = points.length / STEPS_PER_MINUTE;
+    const start = -(SPANS.find((span) => minutes <= span) ?? minutes);
     for (const { chart, kind, values } of this.#charts) {
       const columns = kind.lines.map(([column]) =>
         MINUTES.map((_, i) => points[i - missing]?.[column] ?? null),
@@ -101,7 +104,7 @@ export class Charts {
       const last = kind.lines.map(([column]) => kind.text(points.at(-1)?.[column] ?? null));
       for (const [i, text] of last.entries()) (values[i] as HTMLElement).textContent = text;
       const summary = kind.lines.map(([, label], i) => `${label} ${last[i]}`).join(", ");
-      chart.setData([MINUTES, ...columns], kind.range(most), 0, `now ${summary}`, START);
+      chart.setData([MINUTES, ...columns], kind.range(most), 0, `now ${summary}`, start);
     }
   }
 }

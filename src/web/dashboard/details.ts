@@ -2,7 +2,7 @@
 
 import { element, setText } from "./dom";
 import type { ShownEndpoint } from "./model";
-import { count, decimal, percent, span, UNKNOWN } from "./text";
+import { count, decimal, percent, UNKNOWN } from "./text";
 
 const FACTS: readonly (readonly [name: string, text: (endpoint: ShownEndpoint) => string])[] = [
   ["Score", ({ score }) => decimal(score, 3)],
@@ -17,7 +17,7 @@ const FACTS: readonly (readonly [name: string, text: (endpoint: ShownEndpoint) =
     "Pace",
     ({ slow }) => (slow === 1 ? "as the median" : `${decimal(slow, 2)} x the median's time`),
   ],
-  ["Last read", ({ ageS }) => (ageS === null ? "never" : `${span(1000 * ageS)} ago`)],
+  ["Last read", ({ ageS }) => (ageS === null ? "never" : `${decimal(ageS, 1)} s ago`)],
   ["Unusable reports", (e) => `${e.unusableReports}${e.lastFault && `, last: ${e.lastFault}`}`],
   [
     "KV capacity",

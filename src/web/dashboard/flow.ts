@@ -121,11 +121,12 @@ export class DropList {
   }
 }
 
-function whereOf({ model, band, lastedMs }: Drop): string {
+function whereOf({ model, band, status, lastedMs }: Drop): string {
   const parts = [
     model === null || model === "*" ? "" : `model ${model}`,
     band === null ? "" : `band ${band}`,
-    `after ${span(lastedMs)}`,
+    // Where the router has answered, its words say how long it took.
+    status === null ? `after ${span(lastedMs)}` : "",
   ];
   return parts.filter(Boolean).join(", ");
 }

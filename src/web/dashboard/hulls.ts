@@ -62,7 +62,8 @@ export class Hulls {
     const { style } = this.#list;
     style.paddingTop = `${beforePx}px`;
     style.paddingBottom = `${afterPx}px`;
-    style.gridTemplateColumns = `repeat(${this.#windowed.perLine}, minmax(0, ${MOST_PX}px))`;
+    const columns = Math.min(this.#windowed.perLine, Math.max(1, this.#endpoints.length));
+    style.gridTemplateColumns = `repeat(${columns}, minmax(0, ${MOST_PX}px))`;
     this.#vessels.setNames(shown.map(({ shortName }) => shortName));
     this.#vessels.show(shown.map((endpoint) => this.#stateOf(endpoint)));
     const { length } = this.#endpoints;

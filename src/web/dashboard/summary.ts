@@ -8,7 +8,7 @@ import { count, decimal, span, UNKNOWN } from "./text";
 const NAMES = [
   "Saturation",
   "Candidates",
-  "Readings",
+  "Fresh readings",
   "Served now",
   "Held back",
   "Oldest unanswered",
@@ -29,13 +29,12 @@ export class Summary {
   }
 
   show(head: Head, endpoints: readonly ShownEndpoint[], gates: readonly GateView[]): void {
-    const { fresh, stale, unusable, live, oldestUnstartedMs } = head;
+    const { fresh, live, oldestUnstartedMs } = head;
     const passing = endpoints.filter(({ state }) => state === "ok").length;
-    const old = [`${stale} stale`, `${unusable} unusable`].filter((text) => !/^0 /.test(text));
     const texts = [
       decimal(head.saturation, 2),
       `${count(passing)} of ${count(endpoints.length)}`,
-      [`${fresh} fresh`, ...old].join(", "),
+      `${count(fresh)} of ${count(endpoints.length)}`,
       live === null ? UNKNOWN : count(live),
       count(gates.reduce((sum, { waiting }) => sum + waiting, 0)),
       span(oldestUnstartedMs),

@@ -4,7 +4,7 @@
 import { element, setText } from "./dom";
 import type { SortName } from "./list";
 import type { ShownEndpoint } from "./model";
-import { decimal, percent, span, UNKNOWN, withoutScheme } from "./text";
+import { decimal, percent, UNKNOWN, withoutScheme } from "./text";
 import { type Part, Windowed } from "./windowed";
 
 /** The same as in page.css. */
@@ -35,8 +35,8 @@ const COLUMNS: readonly Column[] = [
   },
   {
     ...{ name: "waiting", title: "Waiting", hint: "requests that wait now, by projection" },
-    text: (e) =>
-      e.projectedWaiting === null ? UNKNOWN : `${decimal(e.projectedWaiting, 1)} / ${e.queueLimit}`,
+    text: ({ projectedWaiting: waiting, queueLimit }) =>
+      waiting === null ? UNKNOWN : `${decimal(waiting, waiting < 10 ? 1 : 0)} / ${queueLimit}`,
   },
   {
     ...{ name: "kv", title: "KV", hint: "share of its KV cache in use now, by projection" },
@@ -60,7 +60,7 @@ const COLUMNS: readonly Column[] = [
   },
   {
     ...{ name: "age", title: "Read", hint: "age of its last good reading" },
-    text: ({ ageS }) => (ageS === null ? "never" : span(1000 * ageS)),
+    text: ({ ageS }) => (ageS === null ? "never" : `${decimal(ageS, ageS < 100 ? 1 : 0)} s`),
   },
 ];
 

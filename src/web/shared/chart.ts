@@ -115,6 +115,7 @@ export class Chart {
           { ...axis, size: 26, values: (_, ticks) => ticks.map(timeText) },
           {
             ...axis,
+            ...(isLog ? { grid: { ...axis.grid, filter: decadesOf } } : {}),
             size: 58,
             values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : label(tick, unit))),
           },
@@ -134,6 +135,11 @@ export class Chart {
 /** A value of the axis; 1,000 ms and more are seconds. */
 function label(value: number, unit: string): string {
   return unit === "ms" && value >= 1000 ? `${value / 1000} s` : `${value} ${unit}`;
+}
+
+/** Of the lines of a logarithmic axis, those that have a figure. */
+function decadesOf(_: uPlot, values: number[]): (number | null)[] {
+  return values.map((value) => (Number.isInteger(Math.log10(value)) ? value : null));
 }
 
 function drawMark(plot: uPlot, value: number, colour: string): void {
