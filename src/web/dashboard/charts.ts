@@ -5,14 +5,12 @@ import { Chart, type ChartOptions, type Line } from "../shared/chart";
 import { element } from "./dom";
 import { count, decimal, span } from "./text";
 
-const STEPS_PER_MINUTE = 60_000 / STEP_MS;
-/** Minutes from the last point, for each place of the history. */
-const MINUTES = Array.from(
-  { length: HISTORY_STEPS },
-  (_, i) => (i + 1 - HISTORY_STEPS) / STEPS_PER_MINUTE,
-);
-/** How far back the charts go, in minutes: as far as there is something to show. */
-const SPANS = [1, 2, 3, HISTORY_STEPS / STEPS_PER_MINUTE];
+const STEP_S = STEP_MS / 1000;
+/** Seconds from the last point, for each place of the history. */
+const TIMES = Array.from({ length: HISTORY_STEPS }, (_, i) => (i + 1 - HISTORY_STEPS) * STEP_S);
+/** How far back the charts go, in seconds: as far as there is something to show. */
+const SPANS = [60, 120, 180, HISTORY_STEPS * STEP_S];
+const TIME_STEPS = [15, 30, 60, 120];
 
 type Column = 0 | 1 | 2 | 3 | 4 | 5;
 
@@ -34,7 +32,7 @@ const KINDS: readonly ChartKind[] = [
     text: (value) => decimal(value, 2),
   },
   {
-    ...{ title: "Time to first token", unit: "ms", isLog: true },
+    ...{ title: "Time to first token", unit: "ms", isLog: true, hasDots: true },
     lines: [
       [3, "longest"],
       [2, "mean"],
@@ -85,7 +83,8 @@ export class Charts {
         ...kind,
         title: `${title} over the last minutes`,
         lines: lines.map(([, label], i) => ({ label, ...(LOOKS[i] ?? { colour: "--ink" }) })),
-        timeText: (minutes) => (minutes === 0 ? "now" : `${minutes} min`),
+        timeSteps: TIME_STEPS,
+        timeText,
       });
       return { chart, kind, values };
     });
@@ -94,19 +93,24 @@ export class Charts {
   /** Shows the points, oldest first. */
   show(points: readonly HistoryPoint[]): void {
     const missing = HISTORY_STEPS - points.length;
-    const minutes = points.length / STEPS_PER_MINUTE;
-    const start = -(SPANS.find((span) => minutes <= span) ?? minutes);
+    const seconds = points.length * STEP_S;
+    const start = -(SPANS.find((span) => seconds <= span) ?? seconds);
     for (const { chart, kind, values } of this.#charts) {
       const columns = kind.lines.map(([column]) =>
-        MINUTES.map((_, i) => points[i - missing]?.[column] ?? null),
+        TIMES.map((_, i) => points[i - missing]?.[column] ?? null),
       );
       const most = Math.max(...columns.map((values) => Math.max(...values.map(Number))));
       const last = kind.lines.map(([column]) => kind.text(points.at(-1)?.[column] ?? null));
       for (const [i, text] of last.entries()) (values[i] as HTMLElement).textContent = text;
       const summary = kind.lines.map(([, label], i) => `${label} ${last[i]}`).join(", ");
-      chart.setData([MINUTES, ...columns], kind.range(most), 0, `now ${summary}`, start);
+      chart.setData([TIMES, ...columns], kind.range(most), 0, `now ${summary}`, start);
     }
   }
+}
+
+function timeText(seconds: number): string {
+  if (seconds === 0) return "now";
+  return seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`;
 }
 
 /** The next of 1, 1.5, 2, 3, 5 and their decades, so that an axis seldom changes. */

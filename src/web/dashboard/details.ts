@@ -10,7 +10,11 @@ const FACTS: readonly (readonly [name: string, text: (endpoint: ShownEndpoint) =
   ["KV cache now", (e) => `${percent(e.projectedKv)}, full at ${percent(e.kvLimit)}`],
   ["As last read", (e) => `${decimal(e.waiting)} waiting, ${decimal(e.running)} running`],
   ["KV as last read", ({ kv }) => (kv === null ? "not told" : percent(kv))],
-  ["Own requests", (e) => `${e.leases}, of which ${e.unstarted} without a first byte`],
+  [
+    "Own requests",
+    ({ leases, unstarted }) =>
+      unstarted === 0 ? `${leases}` : `${leases}, of which ${unstarted} without a first byte`,
+  ],
   ["Others' requests", ({ others }) => decimal(others)],
   ["Rank", ({ rank }) => `${decimal(rank, 2)}; the least is chosen`],
   [

@@ -75,8 +75,8 @@ export class EndpointTable {
   readonly #listener: TableListener;
   readonly #table = element("table", { role: "grid", tabindex: "0", "aria-label": "Endpoints" });
   readonly #body = element("tbody");
-  readonly #before = element("td", { colspan: String(COLUMNS.length) });
-  readonly #after = element("td", { colspan: String(COLUMNS.length) });
+  readonly #before = element("td");
+  readonly #after = element("td");
   readonly #heads = new Map<SortName, HTMLElement>();
   readonly #windowed: Windowed;
   #list: readonly ShownEndpoint[] = [];

@@ -21,6 +21,10 @@ export interface ChartOptions {
   readonly isLog?: boolean;
   /** A time on the axis; default: as in "30 s". */
   readonly timeText?: (seconds: number) => string;
+  /** Distances of its ticks in seconds, of which one that fits is taken; default: round numbers. */
+  readonly timeSteps?: readonly number[];
+  /** Values are far between: each has a dot, since a lone one is no line. */
+  readonly hasDots?: boolean;
   /** A mark across the chart, such as the load line. */
   readonly mark?: number;
 }
@@ -90,7 +94,7 @@ export class Chart {
     this.#host.replaceChildren();
     const style = getComputedStyle(document.documentElement);
     const colour = (name: string) => style.getPropertyValue(name).trim();
-    const { lines, isLog = false, mark, unit } = this.#options;
+    const { lines, isLog = false, mark, unit, timeSteps, hasDots } = this.#options;
     const timeText = this.#options.timeText ?? ((seconds) => `${seconds} s`);
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 } };
     const series = lines.map(({ label, colour: name, dashed }) => ({
@@ -98,7 +102,7 @@ export class Chart {
       stroke: colour(name),
       width: 1.5,
       spanGaps: true,
-      points: { show: false },
+      points: hasDots ? { show: true, size: 4 } : { show: false },
       ...(dashed ? { dash: [4, 3] } : {}),
     }));
     const marks: uPlot.Hooks.Arrays =
@@ -112,10 +116,17 @@ export class Chart {
           y: { range: () => [...this.#range], ...(isLog ? { distr: 3 as const } : {}) },
         },
         axes: [
-          { ...axis, size: 26, values: (_, ticks) => ticks.map(timeText) },
           {
             ...axis,
-            ...(isLog ? { grid: { ...axis.grid, filter: decadesOf } } : {}),
+            ...(timeSteps === undefined ? {} : { incrs: [...timeSteps] }),
+            size: 26,
+            values: (_, ticks) => ticks.map(timeText),
+          },
+          {
+            ...axis,
+            ...(isLog
+              ? { grid: { ...axis.grid, filter: decadesOf }, ticks: { filter: decadesOf } }
+              : {}),
             size: 58,
             values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : label(tick, unit))),
           },
