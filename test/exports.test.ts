@@ -24,7 +24,7 @@ const SURFACE: Record<string, string[]> = {
     "printConfig",
     "resolveConfig",
   ],
-  "./dist/fastify": ["plimsollPlugin"],
+  "./dist/fastify": ["plimsollDashboard", "plimsollPlugin"],
   "./dist/fetch": ["createFetch"],
   "./dist/flow": ["AdmissionError", "FlowController"],
   "./dist/router": ["Router", "createRouter"],

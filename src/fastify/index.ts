@@ -1,6 +1,7 @@
 // plimsoll/fastify: the gate of a pool as a Fastify plugin.
 
 export type { Admission } from "./admission";
+export { plimsollDashboard } from "./dashboard";
 export type {
   HealthReport,
   PlimsollInstance,

@@ -17,6 +17,8 @@ type Column = 0 | 1 | 2 | 3 | 4 | 5;
 interface ChartKind extends Omit<ChartOptions, "lines" | "timeText"> {
   /** Two columns of the history: the dashed line first, so that the other lies above it. */
   readonly lines: readonly (readonly [column: Column, label: string])[];
+  /** It says nothing where requests are not counted. */
+  readonly isOfRequests?: boolean;
   readonly range: (most: number) => readonly [number, number];
   readonly text: (value: number | null) => string;
 }
@@ -32,7 +34,7 @@ const KINDS: readonly ChartKind[] = [
     text: (value) => decimal(value, 2),
   },
   {
-    ...{ title: "Time to first token", unit: "ms", isLog: true, hasDots: true },
+    ...{ title: "Time to first token", unit: "ms", isLog: true, hasDots: true, isOfRequests: true },
     lines: [
       [3, "longest"],
       [2, "mean"],
@@ -73,7 +75,7 @@ export class Charts {
       );
       const area = element("div", { class: "chart" });
       host.append(
-        element("article", { class: "panel" }, [
+        element("article", { class: kind.isOfRequests ? "panel of-requests" : "panel" }, [
           element("h2", { text: title }),
           area,
           element("p", { class: "key" }, keys.reverse()),

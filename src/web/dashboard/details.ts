@@ -59,7 +59,7 @@ export class Details {
     }
     const { id, state, reason } = endpoint;
     setText(this.#title, id);
-    setText(this.#reason, state === "ok" ? "A candidate." : `No candidate: ${reason}.`);
+    setText(this.#reason, state === "ok" ? `A ${reason}.` : `No candidate: ${reason}.`);
     this.#reason.className = state === "ok" ? "reason good" : "reason fault";
     for (const [i, [, text]] of FACTS.entries()) {
       setText(this.#values[i] as HTMLElement, text(endpoint));

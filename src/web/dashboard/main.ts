@@ -112,6 +112,7 @@ class Dashboard {
   #draw(): void {
     const { head, endpoints, gates, history, drops } = this.#model;
     if (head === undefined) return;
+    document.body.classList.toggle("pool-only", head.live === null);
     this.#summary.show(head, endpoints, gates);
     this.#drawList();
     this.#gates.show(gates);

@@ -83,7 +83,7 @@ export class Model {
       ...{ id, labels, weight, queueLimit, kvLimit, kvCapacityTokens, engines },
       shortName: this.#names[i] ?? id,
       state: STATES[row[0]] ?? "unusable",
-      reason: row[1] === 0 ? "candidate" : row[1],
+      reason: row[1] === 0 ? "candidate" : row[1].replace(/^ok\b/, "candidate"),
       score: row[2],
       projectedWaiting: row[3],
       projectedKv: row[4],
