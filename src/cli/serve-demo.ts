@@ -127,7 +127,9 @@ class DemoView {
   print(): Promise<void> {
     const { traffic, admin } = this.#addresses;
     process.stdout.write(`requests  ${traffic}\n`);
-    if (admin !== undefined) process.stdout.write(`admin     ${admin}\n`);
+    if (admin !== undefined) {
+      process.stdout.write(`admin     ${admin}\ndashboard ${admin}/dashboard\n`);
+    }
     for (const { name, gpu, url } of this.#engines.engines) {
       process.stdout.write(`engine    ${url} ${name} ${gpu}\n`);
     }
@@ -162,6 +164,7 @@ class DemoView {
     const head = [
       `requests  ${traffic}/v1`,
       `metrics   ${admin === undefined ? "switched off" : `${admin}/metrics`}`,
+      `dashboard ${admin === undefined ? "switched off" : `${admin}/dashboard`}`,
       `try       curl -N ${traffic}/v1/completions -d '{"prompt":"Hello","stream":true}'`,
       `load      ${this.#work()}${firstByte}`,
       `          ${counts(this.#load.report())}`,

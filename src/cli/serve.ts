@@ -22,7 +22,9 @@ export async function serve({ config, readAgain, warn }: ServeOptions): Promise<
   });
   const { traffic, admin } = await router.start();
   process.stdout.write(`requests  ${traffic}\n`);
-  if (admin !== undefined) process.stdout.write(`admin     ${admin}\n`);
+  if (admin !== undefined) {
+    process.stdout.write(`admin     ${admin}\ndashboard ${admin}/dashboard\n`);
+  }
   describe(router);
   let settings = config;
   const reload = async () => {

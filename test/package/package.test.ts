@@ -177,6 +177,7 @@ describe("layers", () => {
   test("imports go one way, and the core takes nothing from Node", () => {
     const forbidden: [string, RegExp][] = [
       ["src/telemetry", /from "\.\.\/(cli|fastify|fetch|flow|sim|router)/],
+      ["src/dashboard", /from "\.\.\/(cli|fastify|fetch|router|sim|telemetry|web)/],
       ["src/flow", /from "\.\.\/(cli|fastify|fetch|telemetry|sim|router)/],
       ["src/fetch", /from "(node:|\.\.\/(cli|fastify|telemetry|sim|router))/],
       ["src/fastify", /from "\.\.\/(cli|telemetry|sim|router)/],
