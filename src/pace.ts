@@ -32,6 +32,9 @@ export class EndpointPace {
 export class Pace {
   readonly #members = new Set<EndpointPace>();
   #observations = 0;
+  #firstByte = new Float64Array(0);
+  #token = new Float64Array(0);
+  #sorted = new Float64Array(0);
 
   /** An endpoint joins. */
   add(member: EndpointPace): void {
@@ -79,14 +82,24 @@ export class Pace {
     return true;
   }
 
+  /** Twice per some requests, so it makes no garbage. */
   #compare(): void {
-    const members = [...this.#members];
-    const firstByte = pacesOf(members, "firstBytes", "firstByteLog");
-    const token = pacesOf(members, "tokens", "tokenLog");
-    const kinds = Math.max(1, (firstByte.isKnown ? 1 : 0) + (token.isKnown ? 1 : 0));
-    for (const [i, member] of members.entries()) {
-      const log = ((firstByte.logs[i] ?? 0) + (token.logs[i] ?? 0)) / kinds;
-      const slow = stableExp(log);
+    const { size } = this.#members;
+    if (this.#firstByte.length !== size) {
+      this.#firstByte = new Float64Array(size);
+      this.#token = new Float64Array(size);
+      this.#sorted = new Float64Array(size);
+    }
+    const members = this.#members;
+    const knowsFirstByte = pacesInto(this.#firstByte, this.#sorted, members, readFirstByte);
+    const knowsToken = pacesInto(this.#token, this.#sorted, members, readToken);
+    const kinds = Math.max(1, (knowsFirstByte ? 1 : 0) + (knowsToken ? 1 : 0));
+    let i = 0;
+    for (const member of members) {
+      const firstByte = knowsFirstByte ? (this.#firstByte[i] as number) : 0; // one for each member
+      const token = knowsToken ? (this.#token[i] as number) : 0;
+      i++;
+      const slow = stableExp((firstByte + token) / kinds);
       const isMedian = slow < SNAP && slow > 1 / SNAP;
       member.slow = isMedian ? 1 : Math.min(SLOWEST, Math.max(1 / SLOWEST, slow));
     }
@@ -98,23 +111,46 @@ function blend(mean: number, value: number, count: number): number {
   return mean + (value - mean) * Math.max(SHARE, 1 / (count + 1));
 }
 
+/** One kind of observation of a member: how many, and the logarithm of their mean. */
+interface Observed {
+  count(member: EndpointPace): number;
+  log(member: EndpointPace): number;
+}
+
+const readFirstByte: Observed = {
+  count: ({ firstBytes }) => firstBytes,
+  log: ({ firstByteLog }) => firstByteLog,
+};
+const readToken: Observed = {
+  count: ({ tokens }) => tokens,
+  log: ({ tokenLog }) => tokenLog,
+};
+
 /**
- * Logarithms of the paces against their median, in one kind of observation. What is not known yet is
- * taken for as fast as the fastest, so that it is tried: else a router that knows one fast endpoint
- * would stay with it.
+ * Writes logarithms of the paces against their median, in one kind of observation. What is not known
+ * yet is taken for as fast as the fastest, so that it is tried: else a router that knows one fast
+ * endpoint would stay with it.
+ *
+ * @param sorted scratch of the same length.
+ * @returns whether anything is known.
  */
-function pacesOf(
-  members: readonly EndpointPace[],
-  count: "firstBytes" | "tokens",
-  log: "firstByteLog" | "tokenLog",
-): { readonly isKnown: boolean; readonly logs: readonly number[] } {
+function pacesInto(
+  logs: Float64Array,
+  sorted: Float64Array,
+  members: ReadonlySet<EndpointPace>,
+  { count, log }: Observed,
+): boolean {
   let fastest = Number.POSITIVE_INFINITY;
-  for (const member of members) if (member[count] > 0) fastest = Math.min(fastest, member[log]);
-  if (fastest === Number.POSITIVE_INFINITY) return { isKnown: false, logs: [] };
-  const logs = members.map((member) => {
-    const belief = member[count] / (member[count] + HALF_BELIEVED);
-    return belief === 0 ? fastest : fastest + belief * (member[log] - fastest);
-  });
-  const median = [...logs].sort((a, b) => a - b)[logs.length >> 1] ?? 0;
-  return { isKnown: true, logs: logs.map((one) => one - median) };
+  for (const member of members) if (count(member) > 0) fastest = Math.min(fastest, log(member));
+  if (fastest === Number.POSITIVE_INFINITY) return false;
+  let i = 0;
+  for (const member of members) {
+    const belief = count(member) / (count(member) + HALF_BELIEVED);
+    logs[i++] = belief === 0 ? fastest : fastest + belief * (log(member) - fastest);
+  }
+  sorted.set(logs);
+  sorted.sort();
+  const median = sorted[sorted.length >> 1] ?? 0;
+  for (let j = 0; j < logs.length; j++) logs[j] = (logs[j] as number) - median; // below the length
+  return true;
 }
