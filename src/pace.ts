@@ -82,24 +82,22 @@ export class Pace {
     return true;
   }
 
-  /** Twice per some requests, so it makes no garbage. */
+  /** Often enough to be felt, so it makes no garbage. */
   #compare(): void {
-    const { size } = this.#members;
-    if (this.#firstByte.length !== size) {
+    const members = this.#members;
+    const { size } = members;
+    if (this.#sorted.length !== size) {
       this.#firstByte = new Float64Array(size);
       this.#token = new Float64Array(size);
       this.#sorted = new Float64Array(size);
     }
-    const members = this.#members;
-    const knowsFirstByte = pacesInto(this.#firstByte, this.#sorted, members, readFirstByte);
-    const knowsToken = pacesInto(this.#token, this.#sorted, members, readToken);
-    const kinds = Math.max(1, (knowsFirstByte ? 1 : 0) + (knowsToken ? 1 : 0));
+    const kinds =
+      pacesInto(this.#firstByte, this.#sorted, members, "firstBytes", "firstByteLog") +
+      pacesInto(this.#token, this.#sorted, members, "tokens", "tokenLog");
     let i = 0;
     for (const member of members) {
-      const firstByte = knowsFirstByte ? (this.#firstByte[i] as number) : 0; // one for each member
-      const token = knowsToken ? (this.#token[i] as number) : 0;
-      i++;
-      const slow = stableExp((firstByte + token) / kinds);
+      const sum = (this.#firstByte[i] as number) + (this.#token[i++] as number); // one for each
+      const slow = stableExp(sum / Math.max(1, kinds));
       const isMedian = slow < SNAP && slow > 1 / SNAP;
       member.slow = isMedian ? 1 : Math.min(SLOWEST, Math.max(1 / SLOWEST, slow));
     }
@@ -111,46 +109,35 @@ function blend(mean: number, value: number, count: number): number {
   return mean + (value - mean) * Math.max(SHARE, 1 / (count + 1));
 }
 
-/** One kind of observation of a member: how many, and the logarithm of their mean. */
-interface Observed {
-  count(member: EndpointPace): number;
-  log(member: EndpointPace): number;
-}
-
-const readFirstByte: Observed = {
-  count: ({ firstBytes }) => firstBytes,
-  log: ({ firstByteLog }) => firstByteLog,
-};
-const readToken: Observed = {
-  count: ({ tokens }) => tokens,
-  log: ({ tokenLog }) => tokenLog,
-};
-
 /**
  * Writes logarithms of the paces against their median, in one kind of observation. What is not known
  * yet is taken for as fast as the fastest, so that it is tried: else a router that knows one fast
  * endpoint would stay with it.
  *
  * @param sorted scratch of the same length.
- * @returns whether anything is known.
+ * @returns how many kinds this is that are known: 1, or 0 and zeros.
  */
 function pacesInto(
   logs: Float64Array,
   sorted: Float64Array,
   members: ReadonlySet<EndpointPace>,
-  { count, log }: Observed,
-): boolean {
+  count: "firstBytes" | "tokens",
+  log: "firstByteLog" | "tokenLog",
+): number {
   let fastest = Number.POSITIVE_INFINITY;
-  for (const member of members) if (count(member) > 0) fastest = Math.min(fastest, log(member));
-  if (fastest === Number.POSITIVE_INFINITY) return false;
+  for (const member of members) if (member[count] > 0) fastest = Math.min(fastest, member[log]);
+  if (fastest === Number.POSITIVE_INFINITY) {
+    logs.fill(0);
+    return 0;
+  }
   let i = 0;
   for (const member of members) {
-    const belief = count(member) / (count(member) + HALF_BELIEVED);
-    logs[i++] = belief === 0 ? fastest : fastest + belief * (log(member) - fastest);
+    const belief = member[count] / (member[count] + HALF_BELIEVED);
+    logs[i++] = belief === 0 ? fastest : fastest + belief * (member[log] - fastest);
   }
   sorted.set(logs);
   sorted.sort();
   const median = sorted[sorted.length >> 1] ?? 0;
   for (let j = 0; j < logs.length; j++) logs[j] = (logs[j] as number) - median; // below the length
-  return true;
+  return 1;
 }
