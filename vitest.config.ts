@@ -5,7 +5,7 @@ export default defineConfig({
   plugins: [kernelAsText, yamlAsModule],
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/runtimes/**", "test/browser/**", "test/web/**"],
+    exclude: ["test/runtimes/**", "test/browser/**"],
     testTimeout: 120_000,
     pool: "forks",
   },
