@@ -3,12 +3,19 @@ import type { Plugin } from "esbuild";
 import { defineConfig, type Options } from "tsup";
 import { parse } from "yaml";
 
-/** The subpaths of the package. */
-const entry = {
+/** The subpaths of the package that run anywhere. */
+const webEntry = {
   index: "src/index.ts",
   telemetry: "src/telemetry/index.ts",
   flow: "src/flow/index.ts",
+  fetch: "src/fetch/index.ts",
   sim: "src/sim/index.ts",
+};
+/** And those that need Node's own http. */
+const nodeEntry = {
+  ...webEntry,
+  fastify: "src/fastify/index.ts",
+  router: "src/router/index.ts",
 };
 
 const { version } = JSON.parse(await readFile("package.json", "utf8"));
@@ -30,7 +37,7 @@ const shared: Options = {
   sourcemap: true,
   minify: true,
   noExternal: ["@assemblyscript/loader"],
-  external: [/^node:/],
+  external: [/^node:/, /^fastify/, "prom-client", "undici", "yaml"],
   loader: { ".wasm": "base64" },
   define: { VERSION: JSON.stringify(version) },
   esbuildPlugins: [yamlAsModule],
@@ -52,15 +59,20 @@ const kernelAsModule: Plugin = {
 
 /** CommonJS has no shared chunks: one file holds all, so that classes are the same everywhere. */
 async function writeCommonJs(): Promise<void> {
-  for (const name of Object.keys(entry)) {
+  for (const name of Object.keys(webEntry)) {
     await writeFile(`dist/${name}.cjs`, `module.exports = require("./all.cjs").${name};\n`);
+  }
+  // These two bring more along, which nobody should load who does not ask for it.
+  const loaders = { fastify: "loadFastify", router: "loadRouter" };
+  for (const [name, load] of Object.entries(loaders)) {
+    await writeFile(`dist/${name}.cjs`, `module.exports = require("./all.cjs").${load}();\n`);
   }
 }
 
 export default defineConfig([
   {
     ...shared,
-    entry,
+    entry: nodeEntry,
     format: "esm",
     onSuccess: () => copyFile("build/kernel.wasm", "dist/kernel.wasm"),
   },
@@ -71,10 +83,10 @@ export default defineConfig([
     splitting: false,
     onSuccess: writeCommonJs,
   },
-  { ...shared, entry, format: ["esm", "cjs"], dts: { only: true } },
+  { ...shared, entry: nodeEntry, format: ["esm", "cjs"], dts: { only: true } },
   {
     ...shared,
-    entry,
+    entry: webEntry,
     format: "esm",
     outDir: "dist/workerd",
     esbuildPlugins: [yamlAsModule, kernelAsModule],
@@ -86,7 +98,7 @@ export default defineConfig([
     format: "esm",
     platform: "node",
     minify: false,
-    external: ["undici", "commander", "yaml"],
+    external: ["undici", "commander", "yaml", "fastify", "prom-client"],
     onSuccess: () => cp("src/sim/scenarios", "dist/scenarios", { recursive: true }),
   },
 ]);

@@ -11,6 +11,8 @@ export interface LeasingSource<E = unknown> extends SaturationSource<E> {
   readonly size?: number;
   /** Now, on its clock, in ms. */
   now?(): number;
+  /** When time alone will change the judgement, without the rest of it. */
+  validUntil?(): number;
   lease?(request: LeaseRequest): Lease | undefined;
   closedBy?(aggregation?: Aggregation): GateReason | undefined;
 }

@@ -26,6 +26,7 @@ import type { Lease } from "./lease";
 import { type LeaseHost, Leases } from "./leases";
 import type { Mark } from "./ledger";
 import { LoadWriter } from "./load-writer";
+import type { Logger } from "./logger";
 import type { LeaseRequest, Pick, PickFilter } from "./pick";
 import type { PoolOptions, Reading } from "./pool-options";
 import type { Sample } from "./sample";
@@ -58,7 +59,8 @@ export class EndpointPool implements SaturationSource<Endpoint> {
   readonly #byId = new Map<string, Endpoint>();
   readonly #endpoints: Endpoint[] = [];
   readonly #candidates: Endpoint[] = [];
-  readonly #stalenessGiven: boolean;
+  #stalenessGiven: boolean;
+  readonly #logger: Logger | undefined;
   readonly #pickList: List;
   readonly #host: EndpointHost & LeaseHost = {
     config: () => this.#config,
@@ -96,6 +98,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     this.#pickList = LISTS[filter];
     this.#clock = options.clock ?? (() => performance.now());
     this.#random = options.random ?? Math.random;
+    this.#logger = options.logger;
     this.#warner = new StalenessWarner(options.logger, "pool");
     this.#board = new Board(capacity, this.#config);
     this.#loads = new LoadWriter(this.#board, this.#leases, projection === "live");
@@ -263,6 +266,12 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     });
   }
 
+  /** When time alone will change what the pool says, on its clock; Infinity: never. */
+  validUntil(): number {
+    this.#judge(List.None, this.#clock());
+    return this.#board.validUntil;
+  }
+
   /** Now, on the pool's clock, in ms. */
   now(): number {
     return this.#clock();
@@ -282,6 +291,25 @@ export class EndpointPool implements SaturationSource<Endpoint> {
   /** Calls `listener` after changes, many changes at once; not for the passing of time. */
   subscribe(listener: () => void): Unsubscribe {
     return this.#subscribers.add(listener);
+  }
+
+  /**
+   * Other options from now on; endpoints, samples and leases stay. Where S was not given and is not
+   * now, it stays what `setDefaultStaleness` made it.
+   *
+   * @throws ConfigError with every fault; nothing has changed then.
+   */
+  reconfigure(config: DetectorConfig): void {
+    const next = resolveConfig(config, this.#logger);
+    const isGiven = config.metricsStalenessThreshold !== undefined;
+    const keepsDefault = !isGiven && !this.#stalenessGiven;
+    const { metricsStalenessThreshold } = keepsDefault ? this.#config : next;
+    this.#config = Object.freeze({ ...next, metricsStalenessThreshold });
+    this.#stalenessGiven = isGiven;
+    this.#board.configure(this.#config);
+    const now = this.#clock();
+    for (const endpoint of this.#endpoints) this.#loads.writeLimits(endpoint, now);
+    this.#changed();
   }
 
   /**

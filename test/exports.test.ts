@@ -24,7 +24,10 @@ const SURFACE: Record<string, string[]> = {
     "printConfig",
     "resolveConfig",
   ],
+  "./dist/fastify": ["plimsollPlugin"],
+  "./dist/fetch": ["createFetch"],
   "./dist/flow": ["AdmissionError", "FlowController"],
+  "./dist/router": ["Router", "createRouter"],
   "./dist/sim": [
     "POLICY_NAMES",
     "PRESETS",
@@ -73,13 +76,17 @@ describe("classes", () => {
     const core = ${load("./dist/index")};
     const telemetry = ${load("./dist/telemetry")};
     const flow = ${load("./dist/flow")};
+    const fetching = ${load("./dist/fetch")};
+    const { plimsollPlugin } = ${load("./dist/fastify")};
     console.log(flow.AdmissionError.prototype instanceof core.PlimsollError);
+    try { fetching.createFetch({}); } catch (error) { console.log(error instanceof core.ConfigError); }
+    plimsollPlugin({}, {}).catch((error) => console.log(error instanceof core.ConfigError));
     try { telemetry.readExposition("", "x"); } catch (error) {
       console.log(error instanceof core.PlimsollError, error instanceof core.TelemetryError, error.code);
     }`;
 
   test("are the same in every subpath", () => {
-    const expected = "true\ntrue true PLIMSOLL_TELEMETRY";
+    const expected = "true\ntrue\ntrue true PLIMSOLL_TELEMETRY\ntrue";
     expect(
       node(
         check((path) => `await import("${path}.js")`),
@@ -109,6 +116,16 @@ describe("importing the core", () => {
       new core.EndpointPool();
       console.log(JSON.stringify([...before, compiled]));`;
     expect(JSON.parse(node(code, "module"))).toEqual([0, 0, 1]);
+  });
+
+  test("as CommonJS loads no server", () => {
+    const code = `
+      require("./dist/index.cjs");
+      const loaded = () => Object.keys(require.cache).some((path) => path.includes("fastify"));
+      const before = loaded();
+      require("./dist/router.cjs");
+      console.log(before, loaded());`;
+    expect(node(code, "commonjs")).toBe("false true");
   });
 
   test("without WebAssembly, the first use says so", () => {

@@ -1,23 +1,15 @@
-// A config file, YAML or JSON: read, checked, and every fault with its line and column.
+// A config file, YAML or JSON: read, checked, and every fault with its line and column. A file for `watch` is
+// one for `serve` too: there is one set of options, and each command takes what it needs.
 
-import {
-  CONFIG_FIELDS,
-  type DetectorConfig,
-  type Fields,
-  type ResolvedConfig,
-  readFields,
-} from "../config";
+import type { DetectorConfig } from "../config";
 import { formatDuration } from "../duration";
 import type { ConfigFault } from "../errors";
+import { type RouterSettings, readRouterConfig } from "../router/config";
+import type { RoutedEndpoint } from "../router/endpoints";
+import type { Environment } from "../router/secrets";
 import type { EngineName } from "../telemetry/engines";
-import { TIME_FIELDS } from "../telemetry/scraper-options";
-import {
-  ENGINE_FIELD,
-  hideCredentials,
-  readTargets,
-  type TargetOptions,
-} from "../telemetry/targets";
-import { type PlacedFault, parseYaml } from "./yaml-file";
+import { hideCredentials, type TargetOptions } from "../telemetry/targets";
+import { type PlacedFault, parseYaml } from "../yaml-file";
 
 /** What a config file may say. Durations are in ms once it is read. */
 export interface FileConfig {
@@ -26,6 +18,10 @@ export interface FileConfig {
   readonly interval: number | undefined;
   readonly timeout: number | undefined;
   readonly engine: EngineName | undefined;
+  /** All of it, for `serve`. */
+  readonly settings: RouterSettings;
+  /** As it stands in the file. */
+  readonly value: object;
 }
 
 /** A file that was read: a config, or all its faults. */
@@ -33,68 +29,86 @@ export type FileReading =
   | { readonly config: FileConfig; readonly faults: readonly [] }
   | { readonly config: undefined; readonly faults: readonly PlacedFault[] };
 
-interface TopLevel {
-  interval: number;
-  timeout: number;
-  engine: EngineName;
-  endpoints: (string | TargetOptions)[];
-}
-
-const TOP_FIELDS: Fields<TopLevel> = {
-  ...TIME_FIELDS,
-  engine: ENGINE_FIELD,
-  endpoints: {
-    rule: "a list of endpoints",
-    read: (value) => (Array.isArray(value) ? value : undefined),
-  },
-};
-/** Reads the text of a config file. */
-export function readConfigText(source: string): FileReading {
+/**
+ * Reads the text of a config file.
+ *
+ * @param environment for `${NAME}`; default: such texts stay as they are.
+ */
+export function readConfigText(source: string, environment?: Environment): FileReading {
   const file = parseYaml(source);
   if (file.faults !== undefined) return { config: undefined, faults: file.faults };
+  const value = file.value ?? {};
   const faults: ConfigFault[] = [];
-  const config = readConfigValue(file.value, faults);
-  if (faults.length === 0) return { config, faults: [] };
-  return { config: undefined, faults: file.place(faults) };
+  const settings = readRouterConfig(value, environment, faults);
+  if (faults.length > 0) return { config: undefined, faults: file.place(faults) };
+  // Without a fault, it is an object.
+  return { config: toFileConfig(settings, value as object), faults: [] };
 }
 
-function readConfigValue(value: unknown, faults: ConfigFault[]): FileConfig {
-  const given = readFields<ResolvedConfig & TopLevel>(
-    { ...CONFIG_FIELDS, ...TOP_FIELDS },
-    value,
-    "",
-    faults,
-  );
-  const { interval, timeout, engine, endpoints = [], ...detector } = given;
-  const targetFaults: ConfigFault[] = [];
-  readTargets(endpoints, engine, targetFaults);
-  for (const fault of targetFaults) {
-    faults.push({ ...fault, path: fault.path.replace(/^targets/, "endpoints") });
-  }
-  const asObjects = endpoints.map((one) => (typeof one === "string" ? { url: one } : one));
-  return { detector, endpoints: asObjects, interval, timeout, engine };
+function toFileConfig(settings: RouterSettings, value: object): FileConfig {
+  const { detector, endpoints, interval, timeout, engine } = settings;
+  const targets = endpoints.map(({ target }) => target);
+  return { detector, endpoints: targets, interval, timeout, engine, settings, value };
 }
 
 function hideValues(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.keys(headers).map((name) => [name, "***"]));
 }
 
-/** The scrape settings of a config as people write them; nothing secret is among them. */
-export function printScrape(config: FileConfig): Record<string, unknown> {
-  const { interval, timeout, engine, detector } = config;
-  const endpoints = config.endpoints.map(({ url, headers, ...rest }) => ({
+function printEndpoint({ target, models, requestHeaders }: RoutedEndpoint): object {
+  const { url, headers, ...rest } = target;
+  return {
     url: hideCredentials(url),
     ...(headers === undefined ? {} : { headers: hideValues(headers) }),
     ...rest,
-  }));
+    ...(models === undefined ? {} : { models }),
+    ...(Object.keys(requestHeaders).length === 0
+      ? {}
+      : { requestHeaders: hideValues(requestHeaders) }),
+  };
+}
+
+/** Everything but the detector's options, as people write it; nothing secret is among them. */
+export function printSettings({ settings }: FileConfig): Record<string, unknown> {
+  const { interval, timeout, engine, detector, endpoints, endpointsFile, dns } = settings;
+  const { listen, admin, flow, affinity, headers, retry, timeouts, limits, inBand } = settings;
   // Where S is not given, the scraper sets it.
   const staleness = formatDuration(Math.max(200, 3 * (interval ?? 50)));
   const isGiven = detector.metricsStalenessThreshold !== undefined;
-  return {
-    ...(isGiven ? {} : { metricsStalenessThreshold: staleness }),
-    ...(engine === undefined ? {} : { engine }),
+  const printed = {
+    metricsStalenessThreshold: isGiven ? undefined : staleness,
+    engine,
     interval: formatDuration(interval ?? 50),
     timeout: formatDuration(timeout ?? 1000),
-    endpoints,
+    endpoints: endpoints.map(printEndpoint),
+    endpointsFile,
+    dns:
+      dns.length === 0
+        ? undefined
+        : dns.map(({ template, refresh, servers }) => ({
+            ...printEndpoint(template),
+            refresh: formatDuration(refresh),
+            servers: servers.length === 0 ? undefined : servers,
+          })),
+    listen,
+    admin: admin ?? false,
+    flow,
+    affinity: definedOnly(affinity),
+    headers: definedOnly(headers),
+    retry: {
+      ...retry,
+      holdOff: formatDuration(retry.holdOff),
+      longestHoldOff: formatDuration(retry.longestHoldOff),
+    },
+    timeouts: Object.fromEntries(
+      Object.entries(timeouts).map(([name, ms]) => [name, formatDuration(ms)]),
+    ),
+    limits,
+    inBand,
   };
+  return definedOnly(printed);
+}
+
+function definedOnly(value: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined));
 }

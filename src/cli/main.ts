@@ -2,35 +2,32 @@
 // The command `plimsoll`. This file says what there is to say; each command has a file of its own.
 
 import { readFile } from "node:fs/promises";
-import { Command, CommanderError, Option } from "commander";
-import { parse } from "yaml";
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { printConfig, resolveConfig } from "../config";
 import { PlimsollError } from "../errors";
-import { ENGINES, type EngineName } from "../telemetry/engines";
-import { type FileConfig, printScrape, readConfigText } from "./config-file";
+import { ENGINES } from "../telemetry/engines";
+import { printFaults } from "../yaml-file";
+import { type FileConfig, printSettings, readConfigText } from "./config-file";
+import { CHECK_HELP, OVERVIEW, SCORE_HELP, SERVE_HELP, SIM_HELP, WATCH_HELP } from "./help";
+import { type ConfigFlags, loadConfig, UsageError } from "./load-config";
 import { scorePages, scoreRecording } from "./score";
+import { serve } from "./serve";
+import { serveDemo } from "./serve-demo";
 import { type SimFlags, sim } from "./sim";
-import { SimUsageError } from "./sim-scenario";
 import { watch } from "./watch";
-import { printFaults } from "./yaml-file";
 
 /** Fine, something was found, or the command line was wrong. */
 const EXIT = { fine: 0, finding: 1, usage: 2 } as const;
 
-/** A mistake in the command line, or in a file that it names. */
-class UsageError extends Error {}
-
-interface Flags {
-  config?: string;
-  engine?: EngineName;
-  interval?: string;
-  timeout?: string;
-  set?: string[];
+interface Flags extends ConfigFlags {
   json?: boolean;
   once?: boolean;
   demo?: boolean;
   record?: string;
   replay?: string;
+  host?: string;
+  port?: number;
+  adminPort?: number;
 }
 
 const engineOption = () =>
@@ -44,6 +41,11 @@ const setOption = () =>
     "--set <key=value>",
     "one option of the config, such as headroom=0.2; may be repeated",
   ).argParser((text: string, before: string[] = []) => [...before, text]);
+const portOption = (flags: string, text: string) =>
+  new Option(flags, text).argParser((given: string) => {
+    if (/^\d{1,5}$/.test(given) && Number(given) <= 65_535) return Number(given);
+    throw new InvalidArgumentError("It must be a port, 0 to 65535.");
+  });
 const jsonOption = () => new Option("--json", "JSON instead of text");
 
 function program(setExit: (code: number) => void): Command {
@@ -55,6 +57,18 @@ function program(setExit: (code: number) => void): Command {
     .exitOverride()
     .showHelpAfterError("(add --help for what there is)")
     .addHelpText("after", OVERVIEW);
+  plimsoll
+    .command("serve [urls...]")
+    .description("a reverse proxy in front of the endpoints at these addresses")
+    .addOption(configOption())
+    .addOption(engineOption())
+    .addOption(setOption())
+    .option("--host <address>", "where clients connect (default: 0.0.0.0)")
+    .addOption(portOption("--port <number>", "default: 8080; 0 takes a free one"))
+    .addOption(portOption("--admin-port <number>", "metrics and health (default: 8081)"))
+    .option("--demo", "serve simulated engines, under a load, that this command starts on loopback")
+    .addHelpText("after", SERVE_HELP)
+    .action(async (urls: string[], flags: Flags) => setExit(await runServe(urls, flags)));
   plimsoll
     .command("watch [urls...]")
     .description("a live table of the endpoints at these addresses")
@@ -112,68 +126,6 @@ function program(setExit: (code: number) => void): Command {
   return plimsoll;
 }
 
-const OVERVIEW = `
-Examples:
-  plimsoll watch --demo                        see it work, without any server
-  plimsoll watch http://10.0.0.7:8000 http://10.0.0.8:8000
-  plimsoll score metrics-*.txt                 judge pages saved with curl
-  plimsoll check plimsoll.yaml                 find the faults of a config
-  plimsoll sim --compare original,plimsoll     what a policy does to latency
-
-Exit codes: 0 fine, 1 something was found (saturated, unreadable, faulty), 2 wrong usage.`;
-
-const WATCH_HELP = `
-A URL without a path is read at its engine's usual one (/metrics for most).
-The bar of LOAD has its load line at a score of 1. Press q to quit.
-Without a terminal, one line per second is printed; with --json, one JSON value.
-With --once, the exit code is 1 when the pool is saturated, nobody passes, or an
-endpoint cannot be read.
-
-Examples:
-  plimsoll watch --demo
-  plimsoll watch http://10.0.0.7:8000 --interval 200ms --set queueDepthThreshold=8
-  plimsoll watch --config plimsoll.yaml --record monday.jsonl
-  plimsoll watch http://10.0.0.7:8000 --once --json`;
-
-const SCORE_HELP = `
-Each file is the page of one endpoint; - is standard input.
-With --replay, the exit code is 1 when the pool was saturated at any time.
-
-Examples:
-  curl -s http://10.0.0.7:8000/metrics | plimsoll score -
-  plimsoll score --replay monday.jsonl --set queueDepthThreshold=8 --set headroom=0.2`;
-
-const CHECK_HELP = `
-A config has the options of the detector at the top, and what to read:
-
-  queueDepthThreshold: 5            # Q, requests
-  kvCacheUtilThreshold: 0.8         # K, a fraction
-  metricsStalenessThreshold: 200ms  # S (default: three times the interval)
-  headroom: 0                       # a fraction
-  stalenessPolicy: saturated        # saturated, ignore, hold
-  holdFor: 2s                       # for hold
-  aggregation: mean                 # mean, weighted, max, capped
-  interval: 50ms
-  timeout: 1s
-  engine: vllm                      # default: recognised
-  endpoints:
-    - http://10.0.0.7:8000
-    - { url: "http://10.0.0.8:8000", weight: 2, queueDepthThreshold: 10 }
-
-Faults are printed as FILE:LINE:COLUMN: what is wrong, and exit with 1.`;
-
-const SIM_HELP = `
-Without a scenario, thundering-herd runs. --set and --sweep take paths of the scenario,
-and the detector's options by their own names.
-
-Examples:
-  plimsoll sim --list
-  plimsoll sim mixed-gpus --compare round-robin,least-outstanding,plimsoll
-  plimsoll sim thundering-herd --policy original --sweep scrape.interval=50ms,200ms,1s,5s
-  plimsoll sim kv-pressure --sweep kvCacheUtilThreshold=0.5..1:0.1
-  plimsoll sim --print two-tenants > mine.yaml && plimsoll sim mine.yaml --html report.html
-  plimsoll sim --trace AzureLLMInferenceTrace_conv.csv --set endpoints.0.count=2`;
-
 async function runWatch(urls: string[], flags: Flags): Promise<number> {
   const config = await loadConfig(flags, urls);
   const isDemo = flags.demo === true;
@@ -182,6 +134,36 @@ async function runWatch(urls: string[], flags: Flags): Promise<number> {
   }
   const { once = false, json = false, record } = flags;
   return watch({ config, once, json, record, demo: isDemo });
+}
+
+async function runServe(urls: string[], flags: Flags): Promise<number> {
+  const readAgain = async () => withPorts(await loadConfig(flags, urls, process.env), flags);
+  const config = await readAgain();
+  if (flags.demo === true) {
+    const fixed = { port: flags.port !== undefined, adminPort: flags.adminPort !== undefined };
+    // Nobody else should find a demo, unless they are meant to.
+    const local = withPorts(config, { ...flags, host: flags.host ?? "127.0.0.1" });
+    return serveDemo({ config: local, fixed, warn });
+  }
+  const { endpoints, endpointsFile, dns } = config.settings;
+  if (endpoints.length === 0 && endpointsFile === undefined && dns.length === 0) {
+    throw new UsageError("serve needs an address, --config with endpoints, or --demo");
+  }
+  return serve({ config, readAgain, warn });
+}
+
+function withPorts(config: FileConfig, { host, port, adminPort }: Flags): FileConfig {
+  const { settings, value } = config;
+  const listen = { host: host ?? settings.listen.host, port: port ?? settings.listen.port };
+  const admin =
+    adminPort === undefined
+      ? settings.admin
+      : { ...(settings.admin ?? { host: "127.0.0.1" }), port: adminPort };
+  return {
+    ...config,
+    settings: { ...settings, listen, admin },
+    value: { ...value, listen, admin: admin ?? false },
+  };
 }
 
 async function runScore(files: string[], flags: Flags): Promise<number> {
@@ -207,7 +189,7 @@ async function runCheck(file: string, flags: Flags): Promise<number> {
   }
   const resolved = {
     ...printConfig(resolveConfig(config.detector, { warn: warn })),
-    ...printScrape(config),
+    ...printSettings(config),
   };
   if (isJson) process.stdout.write(`${JSON.stringify({ file, faults, config: resolved })}\n`);
   else {
@@ -217,42 +199,6 @@ async function runCheck(file: string, flags: Flags): Promise<number> {
     );
   }
   return EXIT.fine;
-}
-
-/** The config file, then `--set`, then the other flags: the later one wins. */
-async function loadConfig(flags: Flags, urls: readonly string[]): Promise<FileConfig> {
-  const source = flags.config === undefined ? "" : await readFile(flags.config, "utf8");
-  const file = readConfigText(source);
-  if (file.config === undefined) {
-    throw new UsageError(printFaults(flags.config ?? "config", file.faults));
-  }
-  const overrides = Object.fromEntries((flags.set ?? []).map(readSetting));
-  const { interval, timeout, engine } = flags;
-  const given = { interval, timeout, engine };
-  for (const [key, value] of Object.entries(given)) if (value !== undefined) overrides[key] = value;
-  const endpoints = urls.length > 0 ? { endpoints: urls } : {};
-  const more = readConfigText(JSON.stringify({ ...overrides, ...endpoints }));
-  if (more.config === undefined) {
-    throw new UsageError(more.faults.map(({ path, rule }) => `${path}: ${rule}`).join("\n"));
-  }
-  return {
-    detector: { ...file.config.detector, ...more.config.detector },
-    endpoints: [...file.config.endpoints, ...more.config.endpoints],
-    interval: more.config.interval ?? file.config.interval,
-    timeout: more.config.timeout ?? file.config.timeout,
-    engine: more.config.engine ?? file.config.engine,
-  };
-}
-
-function readSetting(text: string): [string, unknown] {
-  const at = text.indexOf("=");
-  if (at < 1) throw new UsageError(`--set takes key=value, got ${JSON.stringify(text)}`);
-  try {
-    return [text.slice(0, at), parse(text.slice(at + 1))];
-  } catch (error) {
-    const why = error instanceof Error ? error.message.split("\n")[0] : String(error);
-    throw new UsageError(`--set ${text}: the value is no YAML (${why})`);
-  }
 }
 
 function warn(text: string): void {
@@ -270,7 +216,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   } catch (error) {
     // Commander has printed its own message by now.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
-    if (error instanceof UsageError || error instanceof SimUsageError || isFileError(error)) {
+    if (error instanceof UsageError || isFileError(error)) {
       warn(error.message);
       return EXIT.usage;
     }

@@ -7,13 +7,11 @@ import { nearestKey } from "../nearest";
 import type { Scenario } from "../sim/scenario";
 import { SCENARIO_NAMES } from "../sim/scenarios";
 import { readTrace, type Trace } from "../sim/traces";
-import { parseYaml, printFaults } from "./yaml-file";
+import { parseYaml, printFaults } from "../yaml-file";
+import { UsageError } from "./load-config";
 
 /** A scenario as a tree of plain values, not checked yet. */
 export type Tree = Record<string, unknown>;
-
-/** A mistake in the words of the command. */
-export class SimUsageError extends Error {}
 
 /** One value of a sweep. */
 export interface SweepValue {
@@ -42,7 +40,7 @@ export async function readScenarioText(name: string): Promise<{ text: string; fi
   if (/^[\w-]+$/.test(name)) {
     const near = nearestKey(name, SCENARIO_NAMES);
     const hint = near === undefined ? "" : `; did you mean ${near}?`;
-    throw new SimUsageError(
+    throw new UsageError(
       `there is no scenario ${name}${hint || "."} Built in are ${SCENARIO_NAMES.join(", ")}; a file ends in .yaml`,
     );
   }
@@ -52,10 +50,10 @@ export async function readScenarioText(name: string): Promise<{ text: string; fi
 /** A scenario's values, with the changes that --set asks for. */
 export function readTree(text: string, file: string, changes: readonly string[]): Tree {
   const parsed = parseYaml(text);
-  if (parsed.faults !== undefined) throw new SimUsageError(printFaults(file, parsed.faults));
-  const { value } = parsed;
+  if (parsed.faults !== undefined) throw new UsageError(printFaults(file, parsed.faults));
+  const value = parsed.value ?? {};
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new SimUsageError(`${file}:1:1: a scenario is an object, see: plimsoll sim --help`);
+    throw new UsageError(`${file}:1:1: a scenario is an object, see: plimsoll sim --help`);
   }
   let tree = value as Tree; // it is an object
   for (const change of changes) {
@@ -74,7 +72,7 @@ export function withValue(tree: Tree, path: string, value: unknown): Tree {
     const holder = at as Record<string, unknown>; // checked below, and the root is an object
     const isLast = i === keys.length - 1;
     if (Array.isArray(at) && !(key in at)) {
-      throw new SimUsageError(`${path}: there is no ${keys.slice(0, i + 1).join(".")}`);
+      throw new UsageError(`${path}: there is no ${keys.slice(0, i + 1).join(".")}`);
     }
     // Keys of the prototype are no options.
     const known = Object.hasOwn(holder, key) ? holder[key] : undefined;
@@ -100,7 +98,7 @@ export function readSweep(text: string): SweepValue[] {
   const [from, to, step = 1] = range.slice(1).map((one) => (one === undefined ? 1 : Number(one)));
   const count = Math.floor(((to as number) - (from as number)) / step + 1e-9) + 1;
   if (!(step > 0) || !(count >= 1) || count > MOST_SWEEP_VALUES) {
-    throw new SimUsageError(
+    throw new UsageError(
       `--sweep ${text}: a range is from..to or from..to:step, of at most ${MOST_SWEEP_VALUES} values`,
     );
   }
@@ -137,7 +135,7 @@ export function asScenario(tree: Tree): Scenario {
 
 function splitSetting(flag: string, text: string): { path: string; text: string } {
   const at = text.indexOf("=");
-  if (at < 1) throw new SimUsageError(`${flag} takes path=value, got ${JSON.stringify(text)}`);
+  if (at < 1) throw new UsageError(`${flag} takes path=value, got ${JSON.stringify(text)}`);
   return { path: text.slice(0, at), text: text.slice(at + 1) };
 }
 
@@ -146,6 +144,6 @@ function readValue(whole: string, text: string): unknown {
     return parse(text);
   } catch (error) {
     const why = error instanceof Error ? error.message.split("\n")[0] : String(error);
-    throw new SimUsageError(`${whole}: the value is no YAML (${why})`);
+    throw new UsageError(`${whole}: the value is no YAML (${why})`);
   }
 }

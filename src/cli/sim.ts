@@ -9,20 +9,20 @@ import { reportCsv, reportTable } from "../sim/report-text";
 import { SCENARIO_NAMES, SCENARIOS } from "../sim/scenarios";
 import { simulate } from "../sim/simulate";
 import { table } from "../text-table";
+import { parseYaml, printFaults } from "../yaml-file";
+import { UsageError } from "./load-config";
 import { embedReports } from "./sim-html";
 import {
   asScenario,
   readScenarioText,
   readSweep,
   readTree,
-  SimUsageError,
   type SweepValue,
   type Tree,
   withTrace,
   withValue,
 } from "./sim-scenario";
 import { clean } from "./text";
-import { parseYaml, printFaults } from "./yaml-file";
 
 /** The words of the command. */
 export interface SimFlags {
@@ -61,7 +61,7 @@ export async function sim(name: string | undefined, flags: SimFlags): Promise<nu
   }
   const seed = Number(flags.seed ?? 1);
   if (!Number.isSafeInteger(seed)) {
-    throw new SimUsageError(`--seed takes an integer, got ${JSON.stringify(flags.seed)}`);
+    throw new UsageError(`--seed takes an integer, got ${JSON.stringify(flags.seed)}`);
   }
   let tree = readTree(text, file, flags.set ?? []);
   if (flags.trace !== undefined) {
@@ -83,7 +83,7 @@ function listJobs(tree: Tree, flags: SimFlags): Job[] {
   const policies = flags.compare?.split(",") ?? (flags.policy ? [flags.policy] : [undefined]);
   for (const policy of policies) {
     if (policy === undefined || POLICY_NAMES.some((name) => name === policy.trim())) continue;
-    throw new SimUsageError(`there is no policy ${policy}: there are ${POLICY_NAMES.join(", ")}`);
+    throw new UsageError(`there is no policy ${policy}: there are ${POLICY_NAMES.join(", ")}`);
   }
   const values = flags.sweep === undefined ? [undefined] : readSweep(flags.sweep);
   return values.flatMap((swept) =>
@@ -125,7 +125,7 @@ async function write(
   const [first] = reports;
   if (first === undefined) return;
   if (flags.csv !== undefined) {
-    if (reports.length > 1) throw new SimUsageError("--csv writes one run: leave out the others");
+    if (reports.length > 1) throw new UsageError("--csv writes one run: leave out the others");
     await writeFile(flags.csv, reportCsv(first));
   }
   if (flags.html !== undefined) {
@@ -213,7 +213,7 @@ function explain(error: unknown, text: string, file: string): never {
   if (!(error instanceof ConfigError)) throw error;
   const parsed = parseYaml(text);
   if (parsed.faults !== undefined) throw error;
-  throw new SimUsageError(printFaults(file, parsed.place(error.faults)));
+  throw new UsageError(printFaults(file, parsed.place(error.faults)));
 }
 
 function noteTrace(

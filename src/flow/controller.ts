@@ -23,8 +23,14 @@ export interface AdmitOptions extends LeaseRequest {
   /** How long it may wait; may only shorten the controller's. */
   readonly ttl?: Duration | undefined;
   /** Ends the waiting when its caller is gone. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: WaitSignal | undefined;
 }
+
+/** What of an `AbortSignal` is used; making a real one costs more than an admission does. */
+export type WaitSignal = Pick<AbortSignal, "aborted" | "reason"> & {
+  addEventListener(type: "abort", listener: () => void, options?: { once: boolean }): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+};
 
 /** Leave to send a request. Release it when the request has ended, in whatever way. */
 export interface Permit {
@@ -80,7 +86,8 @@ export class FlowController {
   readonly #clock: () => number;
   readonly #scheduler: FlowScheduler;
   readonly #subscribers = new Subscribers();
-  readonly #unsubscribe: Unsubscribe;
+  /** While something waits, it listens to its source; else changes there are none of its business. */
+  #unsubscribe: Unsubscribe | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #isClosing = false;
@@ -100,7 +107,6 @@ export class FlowController {
       aggregation,
       shed: mode === "shed",
     });
-    this.#unsubscribe = source.subscribe(() => this.#wake());
   }
 
   /**
@@ -133,7 +139,7 @@ export class FlowController {
         {
           admitted: (lease, waitedMs) => {
             settle();
-            resolve(permitOf(lease, waitedMs));
+            resolve(new LeasePermit(lease, waitedMs));
           },
           refused: (refusal) => {
             settle();
@@ -152,6 +158,23 @@ export class FlowController {
       this.#setTimer(now);
       this.#subscribers.notify();
     });
+  }
+
+  /**
+   * As `admit` for a request that need not wait: the permit, or undefined when others wait or the
+   * gate is shut. Cheaper, for who asks thousands of times a second.
+   *
+   * @throws ConfigError when `options` are wrong.
+   */
+  tryAdmit(options: AdmitOptions = {}): Permit | undefined {
+    if (this.#scheduler.waiting > 0) return undefined;
+    const { tokens, prefer, exclude, among, score, flow = "", deadline } = options;
+    const { band, ttlMs } = this.#check(options);
+    const request = { band, flow, deadline, ttlMs, tokens, prefer, exclude, among, score };
+    const lease = this.#scheduler.tryPlace(request, this.#clock());
+    if (lease === undefined) return undefined;
+    this.#subscribers.notify();
+    return new LeasePermit(lease, 0);
   }
 
   /**
@@ -229,11 +252,14 @@ export class FlowController {
   /** One timer, for whatever comes first. One that comes too early does no harm. */
   #setTimer(now: number): void {
     if (this.#scheduler.waiting === 0) {
+      this.#unsubscribe?.();
+      this.#unsubscribe = undefined;
       clearTimeout(this.#timer);
       this.#timerAt = Number.POSITIVE_INFINITY;
       return;
     }
-    const { validUntil } = this.#source.evaluate();
+    this.#unsubscribe ??= this.#source.subscribe(() => this.#wake());
+    const validUntil = this.#source.validUntil?.() ?? this.#source.evaluate().validUntil;
     // At its very edge a reading is still fresh, so that the gate is asked just after it.
     const at = Math.min(this.#scheduler.nextExpiry, Math.max(validUntil, now) + 1);
     if (at >= this.#timerAt && this.#timerAt > now) return;
@@ -259,15 +285,29 @@ export class FlowController {
       });
     }
     this.#scheduler.refuseAll("shutting-down", this.#clock());
-    this.#unsubscribe();
+    this.#unsubscribe?.();
     clearTimeout(this.#timer);
     this.#subscribers.notify();
   }
 }
 
-function permitOf(lease: Lease | undefined, waitedMs: number): Permit {
-  const release = (options?: ReleaseOptions) => lease?.release(options);
-  return { lease, waitedMs, release, [Symbol.dispose]: () => release() };
+/** A class, since one is made for every request. */
+class LeasePermit implements Permit {
+  readonly lease: Lease | undefined;
+  readonly waitedMs: number;
+
+  constructor(lease: Lease | undefined, waitedMs: number) {
+    this.lease = lease;
+    this.waitedMs = waitedMs;
+  }
+
+  release(options?: ReleaseOptions): void {
+    this.lease?.release(options);
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
 }
 
 /** What `pick` is asked with: a fault here must not come up when it is this request's turn. */
@@ -285,7 +325,7 @@ function checkRequest(options: AdmitOptions, faults: ConfigFault[]): void {
   check("score", score, typeof score === "function", "must be a function");
 }
 
-function cancelled(signal: AbortSignal): AdmissionError {
+function cancelled(signal: WaitSignal): AdmissionError {
   const refusal = { reason: "cancelled", status: undefined, retryAfterS: undefined } as const;
   return new AdmissionError({ ...refusal, gate: undefined, waitedMs: 0 }, { cause: signal.reason });
 }

@@ -7,6 +7,7 @@ export {
   FlowController,
   type FlowStats,
   type Permit,
+  type WaitSignal,
 } from "./controller";
 export { AdmissionError } from "./errors";
 export type { BandOptions, FlowOptions } from "./options";

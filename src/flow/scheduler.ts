@@ -137,6 +137,23 @@ export class FlowScheduler {
     return ticket;
   }
 
+  /**
+   * Places a request that has not been enqueued, while nobody waits and its band's gate is open.
+   *
+   * @returns its lease; undefined when it has to be enqueued. Sources without leases give none.
+   */
+  tryPlace(request: TicketRequest, now: number): Lease | undefined {
+    const { ceilings, aggregation } = this.#options;
+    if (this.#isClosing || this.waiting > 0) return undefined;
+    if (this.#source.saturation(aggregation) >= (ceilings[request.band] ?? 1)) return undefined;
+    const lease = this.#source.lease?.(request);
+    if (lease === undefined) return undefined;
+    this.#drained = this.#drainedBy(now) + 1;
+    this.#drainedAt = now;
+    (this.#counts[request.band] as BandCounts).admitted++; // callers check the band
+    return lease;
+  }
+
   /** Its caller is gone: its place is free at once. False when it does not wait any more. */
   cancel(ticket: Ticket, now: number): boolean {
     if (!ticket.isWaiting) return false;

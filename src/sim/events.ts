@@ -22,6 +22,11 @@ export class EventQueue {
     return this.#heap.length;
   }
 
+  /** When the next event is, in ms; Infinity when none is planned. */
+  get nextAt(): number {
+    return this.#heap[0]?.time ?? Number.POSITIVE_INFINITY;
+  }
+
   /** Plans `run` for a time in ms; a time that has passed means now. */
   at(time: number, run: () => void): void {
     const heap = this.#heap;

@@ -125,7 +125,8 @@ function readUrl(text: unknown, path: string, faults: ConfigFault[]): URL | unde
   return undefined;
 }
 
-function readHeaders(
+/** Checks headers; a fault shows no value. Names come back in lower case. */
+export function readHeaders(
   given: unknown,
   path: string,
   faults: ConfigFault[],

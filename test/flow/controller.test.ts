@@ -48,6 +48,73 @@ function ask(controller: FlowController, options: AdmitOptions = {}) {
   return state;
 }
 
+describe("a way in without waiting", () => {
+  test("is a permit at once, and counts as an admission", () => {
+    const { pool, controller } = make(1, { bands: [{ name: "a" }, { name: "b" }] }, 2);
+    const permit = controller.tryAdmit({ priority: "a", tokens: 5 });
+    expect(permit).toMatchObject({ waitedMs: 0, lease: { endpoint: { id: "e0", leases: 1 } } });
+    const { drainRate, bands } = controller.stats();
+    expect(bands.map(({ admitted }) => admitted)).toEqual([1, 0]);
+    expect(drainRate).toBeGreaterThan(0);
+    permit?.release();
+    expect(pool.get("e0")?.leases).toBe(0);
+  });
+
+  test("is shut when the gate is, for its band alone", () => {
+    const ceilings = { policy: "static", ceiling: [1, 0.5] } as const;
+    const { controller } = make(1, { bands: [{}, {}], ceilings }, 2);
+    expect(controller.tryAdmit({ priority: 1 })).toBeDefined();
+    expect(controller.tryAdmit({ priority: 1 })).toBeUndefined();
+    expect(controller.tryAdmit({ priority: 0 })).toBeDefined();
+    expect(controller.tryAdmit({ priority: 0 })).toBeUndefined();
+    expect(controller.stats().waiting).toBe(0);
+  });
+
+  test("passes nobody who waits", async () => {
+    const { pool, controller } = make(1);
+    const first = controller.tryAdmit();
+    const waiting = ask(controller);
+    first?.release();
+    expect(controller.tryAdmit()).toBeUndefined();
+    await settle();
+    waiting.permit?.release();
+    expect(pool.get("e0")?.leases).toBe(0);
+    expect(controller.tryAdmit()).toBeDefined();
+  });
+
+  test("is shut while it closes, where nothing comes into question, and to wrong options", async () => {
+    const { controller } = make(1);
+    expect(controller.tryAdmit({ among: ["other"] })).toBeUndefined();
+    expect(() => controller.tryAdmit({ priority: "none" })).toThrow(ConfigError);
+    await controller.close();
+    expect(controller.tryAdmit()).toBeUndefined();
+  });
+});
+
+describe("its source", () => {
+  test("is listened to while something waits, and else not at all", async () => {
+    const { pool, controller } = make(1);
+    let listeners = 0;
+    const { subscribe } = pool;
+    pool.subscribe = (listener) => {
+      listeners++;
+      const end = subscribe.call(pool, listener);
+      return () => {
+        listeners--;
+        end();
+      };
+    };
+    const first = await controller.admit();
+    expect(listeners).toBe(0);
+    const second = ask(controller);
+    expect(listeners).toBe(1);
+    first.release();
+    await settle();
+    expect(second.permit).toBeDefined();
+    expect(listeners).toBe(0);
+  });
+});
+
 describe("admission", () => {
   test("goes at once while there is room, with the lease of the picked endpoint", async () => {
     const { pool, controller } = make(2);

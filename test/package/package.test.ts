@@ -1,7 +1,15 @@
 // The package as users get it: its files, its size, its types, and an installed tarball.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -49,6 +57,14 @@ describe("npm pack", () => {
       "assembly/README.md",
       "dist/all.cjs",
       "dist/cli.js",
+      "dist/fastify.cjs",
+      "dist/fastify.d.cts",
+      "dist/fastify.d.ts",
+      "dist/fastify.js",
+      "dist/fetch.cjs",
+      "dist/fetch.d.cts",
+      "dist/fetch.d.ts",
+      "dist/fetch.js",
       "dist/flow.cjs",
       "dist/flow.d.cts",
       "dist/flow.d.ts",
@@ -58,6 +74,10 @@ describe("npm pack", () => {
       "dist/index.d.ts",
       "dist/index.js",
       "dist/kernel.wasm",
+      "dist/router.cjs",
+      "dist/router.d.cts",
+      "dist/router.d.ts",
+      "dist/router.js",
       "dist/scenarios/cold-start.yaml",
       "dist/scenarios/kv-pressure.yaml",
       "dist/scenarios/mixed-gpus.yaml",
@@ -77,13 +97,18 @@ describe("npm pack", () => {
       "dist/telemetry.d.ts",
       "dist/telemetry.js",
       "dist/web/sim.html",
+      "dist/workerd/fetch.js",
       "dist/workerd/flow.js",
       "dist/workerd/index.js",
       "dist/workerd/kernel.wasm",
       "dist/workerd/shared-#.js",
       "dist/workerd/sim.js",
       "dist/workerd/telemetry.js",
+      "docs/fastify.md",
+      "docs/fetch.md",
+      "docs/router.md",
       "package.json",
+      "schema.json",
     ]);
   });
 
@@ -96,7 +121,15 @@ describe("npm pack", () => {
   test("publint and are-the-types-wrong find nothing", () => {
     expect(npx("publint", "--strict", "--level", "warning", tarball)).toContain("All good!");
     // It exits with 1 when it finds something.
-    npx("attw", tarball, "--profile", "node16", "--exclude-entrypoints", "kernel.wasm");
+    npx(
+      "attw",
+      tarball,
+      "--profile",
+      "node16",
+      "--exclude-entrypoints",
+      "kernel.wasm",
+      "schema.json",
+    );
   });
 });
 
@@ -105,6 +138,7 @@ describe("size", () => {
     ["the detector with its kernel", "export { UtilizationDetector } from 'plimsoll'", 12],
     ["the whole core: detectors, pool, leases", "export * from 'plimsoll'", 18],
     ["the flow controller alone", "export * from 'plimsoll/flow'", 7],
+    ["the client fetch alone", "export * from 'plimsoll/fetch'", 6],
   ])("%s is under its budget of KB gzipped", async (_, contents, budgetKb) => {
     const bundle = await build({
       stdin: { contents, resolveDir: root },
@@ -123,7 +157,7 @@ describe("size", () => {
   });
 
   test("the core bundles without a dependency, and in a browser telemetry does too", async () => {
-    for (const name of ["plimsoll", "plimsoll/telemetry"]) {
+    for (const name of ["plimsoll", "plimsoll/telemetry", "plimsoll/fetch"]) {
       const bundle = await build({
         stdin: { contents: `export * from "${name}"`, resolveDir: root },
         bundle: true,
@@ -142,8 +176,13 @@ describe("size", () => {
 describe("layers", () => {
   test("imports go one way, and the core takes nothing from Node", () => {
     const forbidden: [string, RegExp][] = [
-      ["src/telemetry", /from "\.\.\/(cli|flow|sim|router)/],
-      ["src", /from "\.\/(cli|telemetry|flow|sim|router)/],
+      ["src/telemetry", /from "\.\.\/(cli|fastify|fetch|flow|sim|router)/],
+      ["src/flow", /from "\.\.\/(cli|fastify|fetch|telemetry|sim|router)/],
+      ["src/fetch", /from "(node:|\.\.\/(cli|fastify|telemetry|sim|router))/],
+      ["src/fastify", /from "\.\.\/(cli|telemetry|sim|router)/],
+      ["src/router", /from "\.\.\/(cli|fastify|fetch|sim)/],
+      ["src/sim", /from "(node:|\.\.\/(cli|fastify|fetch|router))/],
+      ["src", /from "\.\/(cli|fastify|fetch|telemetry|flow|sim|router)/],
     ];
     for (const [layer, pattern] of forbidden) {
       const names = readdirSync(join(root, layer)).filter((path) => path.endsWith(".ts"));
@@ -159,13 +198,14 @@ describe("layers", () => {
 describe("an installed tarball", () => {
   const project = join(folder, "project");
   const imports = `import { EndpointPool } from "plimsoll";
+import { createFetch } from "plimsoll/fetch";
 import { readExposition } from "plimsoll/telemetry";
 `;
   const uses = `const pool = new EndpointPool();
 pool.add("a");
 pool.report("a", { waitingQueueSize: 2, kvCacheUsagePercent: 0.1 });
 const { sample } = readExposition("vllm:num_requests_waiting 3");
-console.log(pool.saturation(), sample.waitingQueueSize);
+console.log(pool.saturation(), sample.waitingQueueSize, createFetch(pool).length);
 `;
 
   beforeAll(() => {
@@ -175,16 +215,31 @@ console.log(pool.saturation(), sample.waitingQueueSize);
     writeFileSync(join(project, "a.mjs"), imports + uses);
     writeFileSync(join(project, "c.mts"), imports + uses);
     writeFileSync(
+      join(project, "d.mts"),
+      `import Fastify from "fastify";
+import { EndpointPool } from "plimsoll";
+import { plimsollPlugin } from "plimsoll/fastify";
+const app = Fastify();
+await app.register(plimsollPlugin, { pool: new EndpointPool(), health: "/health" });
+app.get("/", { config: { plimsoll: { priority: "batch" } } }, async ({ plimsoll }) => {
+  return plimsoll === null ? app.plimsoll.health().status : plimsoll.lease?.endpoint.id;
+});
+`,
+    );
+    writeFileSync(
       join(project, "b.cjs"),
       `const { EndpointPool } = require("plimsoll");
+const { createFetch } = require("plimsoll/fetch");
 const { readExposition } = require("plimsoll/telemetry");
+require("plimsoll/fastify");
+require("plimsoll/router");
 require.resolve("plimsoll/kernel.wasm");
 ${uses}`,
     );
   });
 
   test.each(["a.mjs", "b.cjs"])("works from %s", (name) => {
-    expect(run(process.execPath, [name], project).trim()).toBe("0.4 3");
+    expect(run(process.execPath, [name], project).trim()).toBe("0.4 3 2");
   });
 
   test.each([
@@ -200,8 +255,11 @@ ${uses}`,
       "es2023,dom,esnext.disposable",
     ];
     const tsc = join(root, "node_modules/typescript/bin/tsc");
+    const types = join(project, "node_modules/@types");
+    if (!existsSync(types)) symlinkSync(join(root, "node_modules/@types"), types);
     const how = ["--module", module, "--moduleResolution", moduleResolution];
     run(process.execPath, [tsc, ...flags, ...how, "c.mts"], project);
+    run(process.execPath, [tsc, ...flags, ...how, "--types", "node", "d.mts"], project);
   });
 
   test("its command runs", () => {

@@ -17,6 +17,8 @@ const here = dirname(fileURLToPath(import.meta.url));
 const dist = join(here, "../../dist/workerd");
 const expected = `${decide(core, telemetry)} ${await simulateDigest(sim)}`;
 const main = join(here, "main.js");
+const fetchMain = join(here, "fetch.js");
+const DENO = ["run", "--no-config", "--no-remote"];
 const modules = join(here, "node_modules");
 
 /** Files of ours that workerd needs beside the package. */
@@ -27,16 +29,19 @@ const RUNTIMES = [
     name,
     binary: join(modules, name, "bin/node"),
     run: (binary) => print(binary, [main]),
+    fetch: (binary) => print(binary, [fetchMain]),
   })),
   {
     name: "bun",
     binary: join(modules, "@oven/bun-linux-x64/bin/bun"),
     run: (binary) => print(binary, [main]),
+    fetch: (binary) => print(binary, [fetchMain]),
   },
   {
     name: "deno",
     binary: join(modules, "@deno/linux-x64-glibc/deno"),
-    run: (binary) => print(binary, ["run", "--no-config", "--no-remote", main]),
+    run: (binary) => print(binary, [...DENO, main]),
+    fetch: (binary) => print(binary, [...DENO, "--allow-net=127.0.0.1", fetchMain]),
   },
   {
     name: "workerd",
@@ -108,7 +113,8 @@ function freePort() {
 }
 
 let failed = 0;
-for (const { name, binary, run } of RUNTIMES) {
+const fetched = print(process.execPath, [fetchMain]);
+for (const { name, binary, run, fetch: runFetch } of RUNTIMES) {
   let problem;
   if (!existsSync(binary)) {
     problem = "not installed: run `npm ci --ignore-scripts --prefix test/runtimes` (Linux, x86-64)";
@@ -116,6 +122,8 @@ for (const { name, binary, run } of RUNTIMES) {
     try {
       const digest = await run(binary);
       if (digest !== expected) problem = `decided ${digest}, this Node ${expected}`;
+      const saw = runFetch?.(binary) ?? fetched;
+      if (saw !== fetched) problem = `createFetch saw\n${saw}\nthis Node\n${fetched}`;
     } catch (error) {
       problem = error.message;
     }

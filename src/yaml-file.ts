@@ -1,7 +1,7 @@
-// A YAML or JSON file: parsed without custom tags and alias bombs, and every fault with its place.
+// A YAML or JSON file, wherever this package reads one: parsed without custom tags and alias bombs, and every fault with its place.
 
 import { type Document, isMap, isNode, isPair, LineCounter, parseDocument } from "yaml";
-import { type ConfigFault, describeFault } from "../errors";
+import { type ConfigFault, describeFault } from "./errors";
 
 /** A fault and where it stands, both counted from 1. */
 export interface PlacedFault extends ConfigFault {
@@ -22,7 +22,7 @@ export type YamlFile =
 /** More aliases than this are a bomb, not a config. */
 const MAX_ALIASES = 100;
 
-/** Parses a file. An empty one is an empty object. */
+/** Parses a file. The value of an empty one is null. Never throws. */
 export function parseYaml(source: string): YamlFile {
   const lines = new LineCounter();
   const document = parseDocument(source, { lineCounter: lines, customTags: [], uniqueKeys: true });
@@ -34,7 +34,7 @@ export function parseYaml(source: string): YamlFile {
   }));
   if (syntax.length > 0) return { value: undefined, faults: syntax };
   try {
-    const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES }) ?? {};
+    const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
     const placeAll = (faults: readonly ConfigFault[]) =>
       faults
         .map((fault) => place(fault, document, lines))

@@ -1,0 +1,264 @@
+// The router against the same proxy with round robin and no detector, and against nginx as the outer limit:
+// throughput, latency at 80 % of capacity, memory under 2,000 streams, and how much of its CPU decisions take.
+// The proxy has one core for itself; engines and load share the other.
+//   npm run build && node --import tsx bench/router.ts
+
+import { type ChildProcess, fork, spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { SourceMap } from "node:module";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { median, type Row, report, smoke } from "./lib";
+import { bundleChild, CHILD } from "./router-bundle";
+import {
+  type EngineManner,
+  holdStreams,
+  type LoadResult,
+  measureCapacity,
+  measureLatency,
+  quantile,
+  startEngines,
+} from "./wire";
+
+const ENGINES = 8;
+/** Four at each engine: the pool is busy, and under its limits. */
+const CONNECTIONS = 32;
+const ROUNDS = smoke ? 1 : 5;
+const SECONDS = smoke ? 0.3 : 4;
+const STREAMS = smoke ? 50 : 2000;
+const STREAM_SECONDS = smoke ? 1 : 60;
+const TOKEN_EVERY_MS = 250;
+const PROXY_CORE = "0";
+const LOAD_CORE = "1";
+
+interface Contestant {
+  readonly name: string;
+  readonly url: string;
+  readonly child: ChildProcess;
+}
+
+function pin(child: ChildProcess, core: string): void {
+  spawnSync("taskset", ["-a", "-c", "-p", core, String(child.pid)]);
+}
+
+async function startChild(
+  name: string,
+  urls: string[],
+  execArgv: string[] = [],
+): Promise<Contestant> {
+  const child = fork(CHILD, [name, ...urls], { execArgv });
+  pin(child, PROXY_CORE);
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once("error", reject).once("message", (said) => resolve((said as { url: string }).url));
+  });
+  pin(child, PROXY_CORE);
+  return { name, url, child };
+}
+
+async function startNginx(urls: string[]): Promise<Contestant | undefined> {
+  if (spawnSync("nginx", ["-v"]).error !== undefined) return undefined;
+  const folder = mkdtempSync(join(tmpdir(), "plimsoll-nginx-"));
+  const port = await freePort();
+  const servers = urls.map((url) => `server ${new URL(url).host};`).join(" ");
+  writeFileSync(
+    join(folder, "nginx.conf"),
+    `worker_processes 1; daemon off; pid ${folder}/pid; error_log ${folder}/error.log;
+    events { worker_connections 8192; }
+    http { access_log off; client_body_temp_path ${folder}/b; proxy_temp_path ${folder}/p;
+      fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
+      upstream engines { ${servers} keepalive 256; keepalive_requests 1000000; }
+      server { listen 127.0.0.1:${port} reuseport; keepalive_requests 1000000;
+        location / { proxy_pass http://engines; proxy_http_version 1.1; proxy_buffering off;
+          proxy_set_header Connection ""; } } }`,
+  );
+  const child = spawn("nginx", ["-p", folder, "-c", "nginx.conf"], { stdio: "ignore" });
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const { stdout } = spawnSync("pgrep", ["-P", String(child.pid)], { encoding: "utf8" });
+  for (const pid of stdout.trim().split("\n")) {
+    spawnSync("taskset", ["-a", "-c", "-p", PROXY_CORE, pid]);
+  }
+  return { name: "nginx", url: `http://127.0.0.1:${port}`, child };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+async function stop({ child }: Contestant): Promise<void> {
+  const closed = new Promise((resolve) => child.once("close", resolve));
+  child.kill("SIGTERM");
+  await closed;
+}
+
+const rssMb = ({ child }: Contestant): number => {
+  const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+};
+
+const round = (value: number, digits = 2) => Number(value.toFixed(digits));
+const fine = (result: LoadResult, name: string): LoadResult => {
+  if (result.failed > 0) throw new Error(`${name}: ${result.failed} requests failed`);
+  return result;
+};
+
+/** CPU time that a contestant has used so far, in µs; a tick is 10 ms. */
+const cpuOf = ({ child }: Contestant): number => {
+  const workers = spawnSync("pgrep", ["-P", String(child.pid)], { encoding: "utf8" }).stdout;
+  const pids = [String(child.pid), ...workers.trim().split("\n").filter(Boolean)];
+  const ticks = pids.map((pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+    return Number(fields[11]) + Number(fields[12]);
+  });
+  return ticks.reduce((a, b) => a + b, 0) * 10_000;
+};
+
+async function compare(contestants: Contestant[]): Promise<Row[]> {
+  const capacities: Record<string, number[]> = {};
+  const costs: Record<string, number[]> = {};
+  const quantiles: Record<string, [number[], number[]]> = {};
+  for (const { url } of contestants) await measureCapacity(url, CONNECTIONS, SECONDS / 2);
+  for (let i = 0; i < ROUNDS; i++) {
+    for (const one of contestants) {
+      const { name, url } = one;
+      const before = cpuOf(one);
+      const result = fine(await measureCapacity(url, CONNECTIONS, SECONDS), name);
+      capacities[name] ??= [];
+      capacities[name].push(result.perSecond);
+      costs[name] ??= [];
+      costs[name].push((cpuOf(one) - before) / result.latencies.length);
+    }
+  }
+  // One rate for all: 80 % of what the router can do.
+  const rate = 0.8 * median(capacities.plimsoll ?? []);
+  for (let i = 0; i < ROUNDS; i++) {
+    for (const { name, url } of contestants) {
+      const { latencies } = fine(await measureLatency(url, rate, SECONDS), name);
+      quantiles[name] ??= [[], []];
+      quantiles[name][0].push(quantile(latencies, 0.5));
+      quantiles[name][1].push(quantile(latencies, 0.99));
+    }
+  }
+  const rival = median(capacities["round-robin"] ?? []);
+  const [p50, p99] = (quantiles["round-robin"] ?? [[], []]).map(median) as [number, number];
+  return contestants.map(({ name }) => {
+    const perSecond = median(capacities[name] ?? []);
+    const [own50, own99] = (quantiles[name] ?? [[], []]).map(median) as [number, number];
+    return {
+      name,
+      "requests per second": Math.round(perSecond),
+      "of round robin": round(perSecond / rival),
+      "CPU µs per request": round(median(costs[name] ?? []), 1),
+      "p50 ms": round(own50),
+      "p99 ms": round(own99),
+      "added p50 ms": round(own50 - p50),
+      "added p99 ms": round(own99 - p99),
+      "at requests per second": Math.round(rate),
+    };
+  });
+}
+
+/** The most memory that many streams at a time take. */
+async function measureStreams(urls: string[], manner: EngineManner): Promise<Row> {
+  const router = await startChild("plimsoll", urls);
+  const idle = rssMb(router);
+  manner.tokenEveryMs = TOKEN_EVERY_MS;
+  manner.tokens = (STREAM_SECONDS * 1000) / TOKEN_EVERY_MS;
+  let most = 0;
+  const timer = setInterval(() => {
+    most = Math.max(most, rssMb(router));
+  }, 250);
+  const { latencies, failed } = await holdStreams(router.url, STREAMS);
+  clearInterval(timer);
+  manner.tokenEveryMs = undefined;
+  const left = await new Promise<{ leases: number }>((resolve) => {
+    router.child.once("message", (said) => resolve(said as { leases: number }));
+    router.child.send("snapshot");
+  });
+  await stop(router);
+  return {
+    streams: STREAMS,
+    seconds: STREAM_SECONDS,
+    "tokens per second": Math.round((STREAMS * 1000) / TOKEN_EVERY_MS),
+    whole: latencies.length - failed,
+    "leases left": left.leases,
+    "idle MB": Math.round(idle),
+    "most MB": Math.round(most),
+  };
+}
+
+const DECISION =
+  /^src\/(?:pool|board|choose|pick|lease|leases|ledger|load-writer|projection|pace|kernel|endpoint|evaluation|subscribers|staleness-warner|flow\/.*|router\/(?:pool-view|hold-off|affinity|gates))\.ts$/;
+
+/** Which share of the CPU time at full load is spent where, by a sampling profile. */
+async function profile(urls: string[]): Promise<Row[]> {
+  const folder = mkdtempSync(join(tmpdir(), "plimsoll-profile-"));
+  const args = ["--cpu-prof", `--cpu-prof-dir=${folder}`, "--cpu-prof-interval=200"];
+  const router = await startChild("plimsoll", urls, args);
+  await measureCapacity(router.url, CONNECTIONS, smoke ? 0.5 : 10);
+  await stop(router);
+  const [name = ""] = readdirSync(folder);
+  const map = new SourceMap(JSON.parse(readFileSync(`${CHILD}.map`, "utf8")));
+  const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(join(folder, name), "utf8")) as {
+    nodes: { id: number; callFrame: Frame }[];
+    samples: number[];
+    timeDeltas: number[];
+  };
+  const placeOf = new Map(nodes.map(({ id, callFrame }) => [id, partOf(callFrame, map)]));
+  const times = new Map<string, number>();
+  samples.forEach((id, i) => {
+    const part = placeOf.get(id) ?? "other";
+    times.set(part, (times.get(part) ?? 0) + (timeDeltas[i] ?? 0));
+  });
+  times.delete("idle");
+  const busy = [...times.values()].reduce((a, b) => a + b, 0);
+  return [...times]
+    .sort(([, a], [, b]) => b - a)
+    .map(([part, time]) => ({ part, "share of CPU, %": round((100 * time) / busy, 1) }));
+}
+
+interface Frame {
+  readonly functionName: string;
+  readonly url: string;
+  readonly lineNumber: number;
+  readonly columnNumber: number;
+}
+
+function partOf({ functionName, url, lineNumber, columnNumber }: Frame, map: SourceMap): string {
+  if (functionName === "(idle)") return "idle";
+  if (url.startsWith("wasm:") && /llhttp|undici/.test(url)) return "undici";
+  if (url.startsWith("wasm:")) return functionName.includes("llhttp") ? "undici" : "wasm";
+  if (url.includes("/undici/")) return "undici";
+  if (url.includes("/fastify/") || url.includes("/find-my-way/")) return "fastify";
+  if (url.includes("/prom-client/")) return "metrics";
+  if (url.startsWith("node:") || functionName.startsWith("(")) return "node and V8";
+  if (!url.includes("bench-router")) return "other";
+  const entry = map.findEntry(lineNumber, columnNumber);
+  const source = "originalSource" in entry ? entry.originalSource.replace(/^(?:\.\.\/)+/, "") : "";
+  if (DECISION.test(source)) return "decisions";
+  if (source.startsWith("src/telemetry/")) return "scraping";
+  if (source.startsWith("src/router/metrics")) return "metrics";
+  return source.startsWith("src/router/") ? "proxy" : `other (${source})`;
+}
+
+spawnSync("taskset", ["-a", "-c", "-p", LOAD_CORE, String(process.pid)]);
+await bundleChild();
+const manner: EngineManner = { tokenEveryMs: undefined, tokens: 0 };
+const engines = await startEngines(ENGINES, manner);
+const contestants = [
+  await startChild("plimsoll", engines.urls),
+  await startChild("round-robin", engines.urls),
+];
+const nginx = await startNginx(engines.urls);
+if (nginx !== undefined) contestants.push(nginx);
+report("router", await compare(contestants));
+for (const one of contestants) await stop(one);
+report("router-cpu", await profile(engines.urls));
+report("router-streams", [await measureStreams(engines.urls, manner)]);
+engines.close();
