@@ -8,7 +8,7 @@ import { type ConfigFault, describeFault } from "../errors";
 import { type RouterSettings, readRouterConfig } from "../router/config";
 import type { RoutedEndpoint } from "../router/endpoints";
 import type { Environment } from "../router/secrets";
-import { parseYaml } from "../router/yaml";
+import { parseYaml, type YamlReading } from "../router/yaml";
 import type { EngineName } from "../telemetry/engines";
 import { hideCredentials, type TargetOptions } from "../telemetry/targets";
 
@@ -43,19 +43,8 @@ export type FileReading =
  */
 export function readConfigText(source: string, environment?: Environment): FileReading {
   const { value, fault, errors, document, lines } = parseYaml(source);
-  if (errors.length > 0) {
-    const syntax = errors.map((error) => ({
-      path: "",
-      value: undefined,
-      rule: error.message.split("\n")[0]?.replace(/ at line \d+, column \d+:?$/, "") ?? error.code,
-      ...placeAt(lines, error.pos[0]),
-    }));
-    return { config: undefined, faults: syntax };
-  }
-  if (fault !== undefined) {
-    const bomb = { path: "", value: undefined, rule: fault, line: 1, column: 1 };
-    return { config: undefined, faults: [bomb] };
-  }
+  const syntax = syntaxFaults({ fault, errors, lines });
+  if (syntax.length > 0) return { config: undefined, faults: syntax };
   const faults: ConfigFault[] = [];
   const settings = readRouterConfig(value ?? {}, environment, faults);
   if (faults.length === 0) {
@@ -67,19 +56,43 @@ export function readConfigText(source: string, environment?: Environment): FileR
   return { config: undefined, faults: placed };
 }
 
+/** What keeps a text from being YAML at all. */
+export function syntaxFaults({
+  fault,
+  errors,
+  lines,
+}: Pick<YamlReading, "fault" | "errors" | "lines">): PlacedFault[] {
+  if (errors.length === 0) {
+    return fault === undefined
+      ? []
+      : [{ path: "", value: undefined, rule: fault, line: 1, column: 1 }];
+  }
+  return errors.map((error) => ({
+    path: "",
+    value: undefined,
+    rule: error.message.split("\n")[0]?.replace(/ at line \d+, column \d+:?$/, "") ?? error.code,
+    ...placeAt(lines, error.pos[0]),
+  }));
+}
+
 function toFileConfig(settings: RouterSettings, value: object): FileConfig {
   const { detector, endpoints, interval, timeout, engine } = settings;
   const targets = endpoints.map(({ target }) => target);
   return { detector, endpoints: targets, interval, timeout, engine, settings, value };
 }
 
-function placeAt(lines: LineCounter, offset: number): { line: number; column: number } {
+/** Line and column of an offset, both counted from 1. */
+export function placeAt(lines: LineCounter, offset: number): { line: number; column: number } {
   const { line, col } = lines.linePos(offset);
   return { line: Math.max(1, line), column: Math.max(1, col) };
 }
 
-/** The place of a fault: its key where there is one, else the nearest node that holds it. */
-function place(fault: ConfigFault, document: Document, lines: LineCounter): PlacedFault {
+/** A fault or note with its place: its key where there is one, else the nearest node that holds it. */
+export function place<T extends { readonly path: string }>(
+  fault: T,
+  document: Document,
+  lines: LineCounter,
+): T & { readonly line: number; readonly column: number } {
   const keys = fault.path === "" ? [] : fault.path.split(".");
   for (let depth = keys.length; depth >= 0; depth--) {
     const offset = offsetOf(document, keys.slice(0, depth));

@@ -6,6 +6,7 @@ import { formatDuration } from "../duration";
 import { EndpointPool } from "../pool";
 import { readExposition } from "../telemetry/exposition";
 import type { FileConfig } from "./config-file";
+import { readInput } from "./input";
 import { type ReplayReport, replay } from "./replay";
 import { clean, paintFor, sparkline, table } from "./text";
 import { type About, render } from "./view";
@@ -50,12 +51,6 @@ export async function scorePages(files: readonly string[], options: ScoreOptions
   }
   const isUnread = snapshot.endpoints.some(({ state }) => state === "unusable");
   return snapshot.saturation >= 1 || snapshot.failedOpen || isUnread ? 1 : 0;
-}
-
-async function readInput(): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk));
-  return Buffer.concat(chunks);
 }
 
 /** Judges a recording. Resolves to the exit code. */
