@@ -11,12 +11,16 @@ const kernelAsText: Plugin = {
   },
 };
 
-export default defineConfig({
+const apart = ["test/runtimes/**", "test/browser/**", "test/recipes/**"];
+
+export default defineConfig(({ mode }) => ({
   plugins: [kernelAsText],
   test: {
-    include: ["test/**/*.test.ts"],
-    exclude: ["test/runtimes/**", "test/browser/**"],
+    // Recipes need programs of Debian's: nginx, prometheus with promtool, systemd-analyze.
+    ...(mode === "recipes"
+      ? { include: ["test/recipes/**/*.test.ts"] }
+      : { include: ["test/**/*.test.ts"], exclude: apart }),
     testTimeout: 120_000,
     pool: "forks",
   },
-});
+}));
