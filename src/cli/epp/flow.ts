@@ -56,13 +56,15 @@ export function translateFlow(
   const policy = plugins.resolve(section.usageLimitPolicyPluginRef, policyPath);
   if (policy !== undefined) plugins.take(policy);
   const ceilings = policy === undefined ? undefined : translateCeilings(policy, bands, findings);
+  // One band without a limit of its own is what there is without any.
+  const isPlain = bands.length < 2 && bands[0]?.maxRequests === undefined;
   return {
     flow: {
       // The EPP gates on the mean; this package on a saturation that one hot endpoint does not close.
       aggregation: "mean",
       ...(maxRequests === undefined ? {} : { maxRequests }),
       ...(ttl === undefined ? {} : { ttl }),
-      ...(bands.length === 0 ? {} : { bands: bands.map(printBand) }),
+      ...(isPlain ? {} : { bands: bands.map(printBand) }),
       ...(ceilings === undefined ? {} : { ceilings }),
     },
     isFair: reader.isFair,

@@ -105,7 +105,7 @@ function translateRoot(root: unknown, findings: Findings): Record<string, unknow
   }
   plugins.noteRest();
   const prefix = String(root.apiVersion).startsWith("llm-d.ai/") ? "x-llm-d" : "x-gateway";
-  if (controlled !== undefined && "bands" in controlled.flow) {
+  if (Array.isArray(controlled?.flow.bands) && controlled.flow.bands.length > 1) {
     findings.note(
       "flowControl.priorityBands",
       `become bands named by their priority. Which requests belong to one is said by InferenceObjectives, which are not in this file: rename the bands after those, and set headers.priority to ${prefix}-inference-objective. Until then all requests are in the lowest band`,
