@@ -1,20 +1,10 @@
-import { readFile } from "node:fs/promises";
-import { defineConfig, type Plugin } from "vitest/config";
+import { defineConfig } from "vitest/config";
+import { kernelAsText, yamlAsModule } from "./vite.plugins.ts";
 
-/** Embeds the built kernel as base64 text, as tsup does in the package. */
-const kernelAsText: Plugin = {
-  name: "kernel-as-text",
-  enforce: "pre",
-  async load(id) {
-    if (!id.endsWith("/kernel.wasm")) return null;
-    return `export default ${JSON.stringify((await readFile(id)).toString("base64"))};`;
-  },
-};
-
-const apart = ["test/runtimes/**", "test/browser/**", "test/recipes/**"];
+const apart = ["runtimes", "browser", "web", "recipes"].map((name) => `test/${name}/**`);
 
 export default defineConfig(({ mode }) => ({
-  plugins: [kernelAsText],
+  plugins: [kernelAsText, yamlAsModule],
   test: {
     // Recipes need programs of Debian's: nginx, prometheus with promtool, systemd-analyze.
     ...(mode === "recipes"

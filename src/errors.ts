@@ -8,7 +8,8 @@ export type PlimsollErrorCode =
   | "PLIMSOLL_DURATION"
   | "PLIMSOLL_ENDPOINT"
   | "PLIMSOLL_KERNEL"
-  | "PLIMSOLL_TELEMETRY";
+  | "PLIMSOLL_TELEMETRY"
+  | "PLIMSOLL_TRACE";
 
 /** Base of every error that this package throws. */
 export class PlimsollError extends Error {
@@ -75,6 +76,19 @@ export class TelemetryError extends PlimsollError {
 
   constructor(message: string, options?: ErrorOptions) {
     super("PLIMSOLL_TELEMETRY", message, options);
+  }
+}
+
+/** `PLIMSOLL_TRACE`: a recorded request trace that cannot be read. */
+export class TraceError extends PlimsollError {
+  override readonly name = "TraceError";
+  /** Line of the file, from 1. */
+  readonly line: number;
+
+  /** @param fault what is wrong there, and what would be right. */
+  constructor(file: string, line: number, fault: string) {
+    super("PLIMSOLL_TRACE", `${file}:${line}: ${fault}`);
+    this.line = line;
   }
 }
 

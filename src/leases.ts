@@ -20,7 +20,7 @@ const FIRST_MEAN_PROMPT = 512;
 /** A new prompt moves the mean by this share. */
 const PROMPT_SHARE = 1 / 64;
 /** Without any sign of starts, a request counts as started when it is this old, in ms. */
-const FIRST_PRESUMED_MS = 1000;
+const FIRST_PRESUMED_MS = 150;
 /** With signs, when it is so many times as old as requests usually are when they start. */
 const PRESUMED_FACTOR = 3;
 const LEAST_PRESUMED_MS = 20;

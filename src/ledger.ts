@@ -2,6 +2,7 @@
 // that the last sample had seen already. The projection is computed from here; nothing here decides.
 
 import type { Lease } from "./lease";
+import { stableExp } from "./stable-math";
 
 /** What of an endpoint's own requests was known when a reading began. */
 export interface Mark {
@@ -145,6 +146,6 @@ export class Ledger {
   }
 
   #decayed(now: number): number {
-    return this.#startTimes * Math.exp(-Math.max(0, now - this.#startTimesAt) / RATE_WINDOW_MS);
+    return this.#startTimes * stableExp(-Math.max(0, now - this.#startTimesAt) / RATE_WINDOW_MS);
   }
 }

@@ -2,10 +2,14 @@
 // the first byte and the time per token, each divided by the work that lay before the request, so
 // that a loaded endpoint is not taken for a slow one. On mixed GPUs this is worth a factor.
 
+import { stableExp, stableLog } from "./stable-math";
+
 /** An observation moves the running (geometric) mean by this share. */
 const SHARE = 1 / 16;
-/** Fewer observations than this say nothing. */
-const ENOUGH = 8;
+/** An endpoint's observations weigh n / (n + this): a slow one must show early, a lucky one not. */
+const HALF_BELIEVED = 0.5;
+/** While an endpoint is new, its first observations count nearly at once. */
+const FIRST = 8;
 /** A pace within this factor of the pool's median is taken for the median. */
 const SNAP = 1.2;
 /** Bounds, so that one odd hour cannot shut an endpoint out for ever. */
@@ -45,9 +49,9 @@ export class Pace {
    * @returns whether paces were compared anew.
    */
   learnFirstByte(member: EndpointPace, ms: number, work: number): boolean {
-    const log = Math.log(Math.max(ms, 0.01) / work);
+    const log = stableLog(Math.max(ms, 0.01) / work);
     member.firstByteLog = blend(member.firstByteLog, log, member.firstBytes++);
-    return this.#count();
+    return this.#count(member.firstBytes);
   }
 
   /**
@@ -60,13 +64,16 @@ export class Pace {
     member.msPerToken = Number.isNaN(member.msPerToken)
       ? ms
       : member.msPerToken + (ms - member.msPerToken) * SHARE;
-    member.tokenLog = blend(member.tokenLog, Math.log(ms / work), member.tokens++);
-    return this.#count();
+    member.tokenLog = blend(member.tokenLog, stableLog(ms / work), member.tokens++);
+    return this.#count(member.tokens);
   }
 
-  /** Comparing costs a sort, so it is done once per as many observations as there are endpoints. */
-  #count(): boolean {
-    if (++this.#observations < Math.max(16, this.#members.size)) return false;
+  /** Comparing costs a sort, so later it is done once per as many observations as endpoints. */
+  #count(seen: number): boolean {
+    this.#observations++;
+    const { size } = this.#members;
+    const enough = seen > FIRST ? Math.max(16, size) : size / 32;
+    if (this.#observations < enough) return false;
     this.#observations = 0;
     this.#compare();
     return true;
@@ -74,20 +81,12 @@ export class Pace {
 
   #compare(): void {
     const members = [...this.#members];
-    const firstByte = medianOf(members, "firstBytes", "firstByteLog");
-    const token = medianOf(members, "tokens", "tokenLog");
-    for (const member of members) {
-      let sum = 0;
-      let kinds = 0;
-      if (member.firstBytes >= ENOUGH) {
-        sum += member.firstByteLog - firstByte;
-        kinds++;
-      }
-      if (member.tokens >= ENOUGH) {
-        sum += member.tokenLog - token;
-        kinds++;
-      }
-      const slow = kinds === 0 ? 1 : Math.exp(sum / kinds);
+    const firstByte = pacesOf(members, "firstBytes", "firstByteLog");
+    const token = pacesOf(members, "tokens", "tokenLog");
+    const kinds = Math.max(1, (firstByte.isKnown ? 1 : 0) + (token.isKnown ? 1 : 0));
+    for (const [i, member] of members.entries()) {
+      const log = ((firstByte.logs[i] ?? 0) + (token.logs[i] ?? 0)) / kinds;
+      const slow = stableExp(log);
       const isMedian = slow < SNAP && slow > 1 / SNAP;
       member.slow = isMedian ? 1 : Math.min(SLOWEST, Math.max(1 / SLOWEST, slow));
     }
@@ -99,12 +98,23 @@ function blend(mean: number, value: number, count: number): number {
   return mean + (value - mean) * Math.max(SHARE, 1 / (count + 1));
 }
 
-function medianOf(
+/**
+ * Logarithms of the paces against their median, in one kind of observation. What is not known yet is
+ * taken for as fast as the fastest, so that it is tried: else a router that knows one fast endpoint
+ * would stay with it.
+ */
+function pacesOf(
   members: readonly EndpointPace[],
   count: "firstBytes" | "tokens",
   log: "firstByteLog" | "tokenLog",
-): number {
-  const logs = members.filter((m) => m[count] >= ENOUGH).map((m) => m[log]);
-  logs.sort((a, b) => a - b);
-  return logs[logs.length >> 1] ?? 0;
+): { readonly isKnown: boolean; readonly logs: readonly number[] } {
+  let fastest = Number.POSITIVE_INFINITY;
+  for (const member of members) if (member[count] > 0) fastest = Math.min(fastest, member[log]);
+  if (fastest === Number.POSITIVE_INFINITY) return { isKnown: false, logs: [] };
+  const logs = members.map((member) => {
+    const belief = member[count] / (member[count] + HALF_BELIEVED);
+    return belief === 0 ? fastest : fastest + belief * (member[log] - fastest);
+  });
+  const median = [...logs].sort((a, b) => a - b)[logs.length >> 1] ?? 0;
+  return { isKnown: true, logs: logs.map((one) => one - median) };
 }

@@ -5,14 +5,14 @@ import type { Endpoint } from "./endpoint";
 import { IDLE_SAMPLES } from "./ledger";
 
 /** Batch that stands for one unit of work in a rank, where the endpoint's own is not told. */
-const BATCH = 128;
+export const BATCH = 128;
 /** Prompt tokens that stand for one unit of work. */
-const TOKEN_BUDGET = 2048;
+export const TOKEN_BUDGET = 1024;
 /** KV usage from which preemption is near, and what each share above it adds to a rank. */
 const KV_KNEE = 0.9;
 const KV_SLOPE = 20;
 /** By how much routers that see the same sample are kept apart, at the most. */
-const SPREAD = 0.15;
+const SPREAD = 0.5;
 
 /**
  * Whether samples are corrected by what this router has sent ("live"), or taken as they are ("off",

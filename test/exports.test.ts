@@ -24,8 +24,24 @@ const SURFACE: Record<string, string[]> = {
     "printConfig",
     "resolveConfig",
   ],
+  "./dist/fastify": ["plimsollPlugin"],
+  "./dist/fetch": ["createFetch"],
   "./dist/flow": ["AdmissionError", "FlowController"],
   "./dist/router": ["Router", "createRouter"],
+  "./dist/sim": [
+    "POLICY_NAMES",
+    "PRESETS",
+    "SCENARIOS",
+    "SCENARIO_NAMES",
+    "TraceError",
+    "capacityOf",
+    "expectedTpotMs",
+    "fitStep",
+    "readTrace",
+    "reportCsv",
+    "reportTable",
+    "simulate",
+  ],
   "./dist/telemetry": [
     "ENGINES",
     "LOAD_METRICS_FORMAT",
@@ -60,13 +76,17 @@ describe("classes", () => {
     const core = ${load("./dist/index")};
     const telemetry = ${load("./dist/telemetry")};
     const flow = ${load("./dist/flow")};
+    const fetching = ${load("./dist/fetch")};
+    const { plimsollPlugin } = ${load("./dist/fastify")};
     console.log(flow.AdmissionError.prototype instanceof core.PlimsollError);
+    try { fetching.createFetch({}); } catch (error) { console.log(error instanceof core.ConfigError); }
+    plimsollPlugin({}, {}).catch((error) => console.log(error instanceof core.ConfigError));
     try { telemetry.readExposition("", "x"); } catch (error) {
       console.log(error instanceof core.PlimsollError, error instanceof core.TelemetryError, error.code);
     }`;
 
   test("are the same in every subpath", () => {
-    const expected = "true\ntrue true PLIMSOLL_TELEMETRY";
+    const expected = "true\ntrue\ntrue true PLIMSOLL_TELEMETRY\ntrue";
     expect(
       node(
         check((path) => `await import("${path}.js")`),

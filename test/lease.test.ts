@@ -240,7 +240,7 @@ describe("requests whose start is not reported", () => {
     const { pool } = makePool(["a"]);
     pool.report("a", sample(0));
     pool.acquire("a");
-    expect(pool.evaluate().validUntil).toBe(1000 + 1000);
+    expect(pool.evaluate().validUntil).toBe(1000 + 150);
   });
 });
 

@@ -29,15 +29,19 @@ const helpOf = (command: string) => cli(command, "--help").stdout;
 /** Command lines of the README, and what proves each. */
 const COMMANDS: Record<string, () => void> = {
   "npm ci && npm start": () => {
-    expect(pkg.scripts.start).toBe("npm run build --silent && node dist/cli.js watch --demo");
-    expect(cli("watch", "--demo", "--once").stdout).toContain("candidates");
+    expect(pkg.scripts.start).toBe("npm run build --silent && node dist/cli.js serve --demo");
+    expect(helpOf("serve")).toContain("--demo");
   },
   "npm ci && npm test": () => expect(pkg.scripts.test).toBe("vitest run"),
   "npm run bench": () => expect(pkg.scripts.bench).toContain("bench/kernel.ts"),
   "npm ci --ignore-scripts --prefix test/runtimes": () =>
     expect(readFileSync("test/runtimes/package-lock.json", "utf8")).toContain("workerd"),
   "npm run test:runtimes": () => expect(pkg.scripts["test:runtimes"]).toBeDefined(),
+  "npm run sim:page": () => expect(pkg.scripts["sim:page"]).toContain("/sim.html"),
+  "npm run test:page": () => expect(pkg.scripts["test:page"]).toContain("test/web/run.js"),
   "npm run test:browser": () => expect(pkg.scripts["test:browser"]).toBeDefined(),
+  "npx plimsoll serve http://10.0.0.7:8000 http://10.0.0.8:8000": () =>
+    expect(helpOf("serve")).toContain("[urls...]"),
   "npx plimsoll watch http://10.0.0.7:8000 http://10.0.0.8:8000": () =>
     expect(helpOf("watch")).toContain("[urls...]"),
   "npx plimsoll watch --config plimsoll.yaml --record monday.jsonl": () =>
@@ -47,6 +51,20 @@ const COMMANDS: Record<string, () => void> = {
   "curl -s http://10.0.0.7:8000/metrics | npx plimsoll score -": () =>
     expect(helpOf("score")).toContain("standard input"),
   "npx plimsoll check plimsoll.yaml": () => expect(helpOf("check")).toContain("<config>"),
+  "npx plimsoll sim --list": () => expect(cli("sim", "--list").stdout).toContain("thundering-herd"),
+  "npx plimsoll sim thundering-herd --compare original,plimsoll": () =>
+    expect(
+      cli("sim", "thundering-herd", "--compare", "original,plimsoll", "--set", "duration=2s")
+        .stdout,
+    ).toMatch(/original +plimsoll/),
+  "npx plimsoll sim kv-pressure --sweep kvCacheUtilThreshold=0.5..1:0.1": () =>
+    expect(helpOf("sim")).toContain("kvCacheUtilThreshold=0.5..1:0.1"),
+  "npx plimsoll sim --trace AzureLLMInferenceTrace_conv.csv --html report.html": () => {
+    expect(helpOf("sim")).toContain("--trace <file>");
+    expect(helpOf("sim")).toContain("--html <file>");
+  },
+  "npx plimsoll sim --print two-tenants > mine.yaml": () =>
+    expect(cli("sim", "--print", "two-tenants").stdout).toContain("name: two-tenants"),
 };
 
 /** An engine for the snippets: a metrics page, and a streamed answer to every chat. */

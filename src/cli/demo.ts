@@ -3,16 +3,14 @@
 
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { type PageLoad, sglangPage, trtllmPage, vllmPage } from "./demo-pages";
 
 /** What a demo endpoint does at a time. */
 export type DemoPhase = "idle" | "busy" | "saturated" | "kv-full" | "hung" | "gone";
 
 /** A demo endpoint's load. */
-export interface DemoLoad {
+export interface DemoLoad extends PageLoad {
   readonly phase: DemoPhase;
-  readonly waiting: number;
-  readonly running: number;
-  readonly kv: number;
 }
 
 /** A running fleet. */
@@ -33,7 +31,7 @@ const PHASES: readonly DemoPhase[] = [
   "gone",
 ];
 /** What each endpoint is, and where in the cycle it begins. */
-const FLEET: readonly { readonly page: (load: DemoLoad) => string; readonly offset: number }[] = [
+const FLEET: readonly { readonly page: (load: PageLoad) => string; readonly offset: number }[] = [
   { page: vllmPage, offset: 0 },
   { page: vllmPage, offset: 3 },
   { page: sglangPage, offset: 1 },
@@ -104,7 +102,7 @@ class DemoEndpoint {
     this.#timer.unref();
   }
 
-  static async open(page: (load: DemoLoad) => string, load: () => DemoLoad): Promise<DemoEndpoint> {
+  static async open(page: (load: PageLoad) => string, load: () => DemoLoad): Promise<DemoEndpoint> {
     const server = createServer((_, response) => answer(response, load(), page));
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
@@ -133,48 +131,8 @@ class DemoEndpoint {
   }
 }
 
-function answer(response: ServerResponse, load: DemoLoad, page: (load: DemoLoad) => string): void {
+function answer(response: ServerResponse, load: DemoLoad, page: (load: PageLoad) => string): void {
   if (load.phase === "hung") return;
   response.writeHead(200, { "content-type": "text/plain; version=0.0.4" });
   response.end(page(load));
-}
-
-function vllmPage({ waiting, running, kv }: DemoLoad): string {
-  const labels = '{engine="0",model_name="demo/llama-8b"}';
-  return `# HELP vllm:num_requests_running Number of requests in model execution batches.
-# TYPE vllm:num_requests_running gauge
-vllm:num_requests_running${labels} ${running}.0
-# HELP vllm:num_requests_waiting Number of requests waiting to be processed.
-# TYPE vllm:num_requests_waiting gauge
-vllm:num_requests_waiting${labels} ${waiting}.0
-vllm:num_requests_waiting_by_reason{engine="0",model_name="demo/llama-8b",reason="capacity"} ${waiting}.0
-# TYPE vllm:kv_cache_usage_perc gauge
-vllm:kv_cache_usage_perc${labels} ${kv}
-vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="27000"} 1.0
-vllm:prompt_tokens_total${labels} 1.2e+06
-`;
-}
-
-function sglangPage({ waiting, running, kv }: DemoLoad): string {
-  const labels = '{engine_type="unified",model_name="demo/llama-8b",tp_rank="0"}';
-  return `# TYPE sglang:num_running_reqs gauge
-sglang:num_running_reqs${labels} ${running}.0
-# TYPE sglang:num_queue_reqs gauge
-sglang:num_queue_reqs${labels} ${waiting}.0
-# TYPE sglang:token_usage gauge
-sglang:token_usage${labels} ${kv}
-sglang:max_total_num_tokens${labels} 432000.0
-sglang:cache_hit_rate${labels} 0.31
-`;
-}
-
-function trtllmPage({ waiting, running, kv }: DemoLoad): string {
-  const labels = '{model_name="demo/llama-8b",engine_type="trtllm"}';
-  return `# TYPE trtllm_num_requests_waiting gauge
-trtllm_num_requests_waiting${labels} ${waiting}
-trtllm_num_requests_running${labels} ${running}
-trtllm_kv_cache_utilization${labels} ${kv}
-trtllm_kv_cache_max_blocks${labels} 13500
-trtllm_kv_cache_tokens_per_block${labels} 32
-`;
 }

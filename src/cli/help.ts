@@ -3,11 +3,12 @@
 /** After `plimsoll --help`. */
 export const OVERVIEW = `
 Examples:
+  plimsoll serve --demo                        see it work, without any server
   plimsoll serve http://10.0.0.7:8000 http://10.0.0.8:8000
-  plimsoll watch --demo                        see it work, without any server
   plimsoll watch http://10.0.0.7:8000 http://10.0.0.8:8000
   plimsoll score metrics-*.txt                 judge pages saved with curl
   plimsoll check plimsoll.yaml                 find the faults of a config
+  plimsoll sim --compare original,plimsoll     what a policy does to latency
 
 Exit codes: 0 fine, 1 something was found (saturated, unreadable, faulty), 2 wrong usage.`;
 
@@ -18,7 +19,11 @@ their URLs, as for watch. Metrics, health and the pool are at the admin port, on
 loopback: /metrics, /healthz, /readyz, /pool.
 SIGHUP reads the config again; SIGTERM lets requests end, a second one does not.
 
+--demo needs no engines: it starts six simulated ones and a load, and shows the live
+table of watch. It listens on loopback, and takes free ports where others have its own.
+
 Examples:
+  plimsoll serve --demo
   plimsoll serve http://10.0.0.7:8000 http://10.0.0.8:8000 --port 8080
   plimsoll serve --config plimsoll.yaml
   plimsoll serve --config plimsoll.yaml --set flow='{ttl: 10s}'`;
@@ -78,3 +83,16 @@ Examples:
   plimsoll check plimsoll.yaml
   plimsoll check --from-epp epp.yaml > plimsoll.yaml
   kubectl get configmap epp -o yaml | plimsoll check --from-epp -`;
+
+/** After `plimsoll sim --help`. */
+export const SIM_HELP = `
+Without a scenario, thundering-herd runs. --set and --sweep take paths of the scenario,
+and the detector's options by their own names.
+
+Examples:
+  plimsoll sim --list
+  plimsoll sim mixed-gpus --compare round-robin,least-outstanding,plimsoll
+  plimsoll sim thundering-herd --policy original --sweep scrape.interval=50ms,200ms,1s,5s
+  plimsoll sim kv-pressure --sweep kvCacheUtilThreshold=0.5..1:0.1
+  plimsoll sim --print two-tenants > mine.yaml && plimsoll sim mine.yaml --html report.html
+  plimsoll sim --trace AzureLLMInferenceTrace_conv.csv --set endpoints.0.count=2`;

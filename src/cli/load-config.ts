@@ -4,7 +4,8 @@ import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
 import type { Environment } from "../router/secrets";
 import type { EngineName } from "../telemetry/engines";
-import { type FileConfig, printFaults, readConfigText } from "./config-file";
+import { printFaults } from "../yaml-file";
+import { type FileConfig, readConfigText } from "./config-file";
 
 /** A mistake in the command line, or in a file that it names. */
 export class UsageError extends Error {}

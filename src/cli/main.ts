@@ -6,12 +6,15 @@ import { Command, CommanderError, InvalidArgumentError, Option } from "commander
 import { printConfig, resolveConfig } from "../config";
 import { PlimsollError } from "../errors";
 import { ENGINES } from "../telemetry/engines";
-import { type FileConfig, printFaults, printSettings, readConfigText } from "./config-file";
+import { printFaults } from "../yaml-file";
+import { type FileConfig, printSettings, readConfigText } from "./config-file";
 import { checkEpp } from "./epp/check";
-import { CHECK_HELP, OVERVIEW, SCORE_HELP, SERVE_HELP, WATCH_HELP } from "./help";
+import { CHECK_HELP, OVERVIEW, SCORE_HELP, SERVE_HELP, SIM_HELP, WATCH_HELP } from "./help";
 import { type ConfigFlags, loadConfig, UsageError } from "./load-config";
 import { scorePages, scoreRecording } from "./score";
 import { serve } from "./serve";
+import { serveDemo } from "./serve-demo";
+import { type SimFlags, sim } from "./sim";
 import { watch } from "./watch";
 
 /** Fine, something was found, or the command line was wrong. */
@@ -65,6 +68,7 @@ function program(setExit: (code: number) => void): Command {
     .option("--host <address>", "where clients connect (default: 0.0.0.0)")
     .addOption(portOption("--port <number>", "default: 8080; 0 takes a free one"))
     .addOption(portOption("--admin-port <number>", "metrics and health (default: 8081)"))
+    .option("--demo", "serve simulated engines, under a load, that this command starts on loopback")
     .addHelpText("after", SERVE_HELP)
     .action(async (urls: string[], flags: Flags) => setExit(await runServe(urls, flags)));
   plimsoll
@@ -98,6 +102,30 @@ function program(setExit: (code: number) => void): Command {
     .addOption(jsonOption())
     .addHelpText("after", CHECK_HELP)
     .action(async (file: string, flags: Flags) => setExit(await runCheck(file, flags)));
+  plimsoll
+    .command("sim [scenario]")
+    .description("simulate engines, traffic and routers: a built-in scenario, or a YAML file")
+    .option("--policy <name>", "how routers choose (default: plimsoll)")
+    .option("--compare <names>", "several policies on the same traffic, such as original,plimsoll")
+    .option(
+      "--sweep <path=values>",
+      "a run per value: queueDepthThreshold=2..20, scrape.interval=50ms,1s",
+    )
+    .addOption(setOption())
+    .option(
+      "--trace <file>",
+      "requests of an Azure, BurstGPT or Mooncake trace, for the first tenant",
+    )
+    .option("--time-scale <factor>", "times of the trace are multiplied by this (default: 1)")
+    .option("--skip-bad", "leave out bad lines of the trace, and count them")
+    .option("--seed <integer>", "the same seed gives the same figures (default: 1)")
+    .addOption(jsonOption())
+    .option("--csv <file>", "the run over time, for spreadsheets")
+    .option("--html <file>", "one self-contained page with the charts")
+    .option("--print", "print the scenario instead of running it")
+    .option("--list", "built-in scenarios, engine presets and policies")
+    .addHelpText("after", SIM_HELP)
+    .action(async (name: string | undefined, flags: SimFlags) => setExit(await sim(name, flags)));
   return plimsoll;
 }
 
@@ -114,20 +142,31 @@ async function runWatch(urls: string[], flags: Flags): Promise<number> {
 async function runServe(urls: string[], flags: Flags): Promise<number> {
   const readAgain = async () => withPorts(await loadConfig(flags, urls, process.env), flags);
   const config = await readAgain();
+  if (flags.demo === true) {
+    const fixed = { port: flags.port !== undefined, adminPort: flags.adminPort !== undefined };
+    // Nobody else should find a demo, unless they are meant to.
+    const local = withPorts(config, { ...flags, host: flags.host ?? "127.0.0.1" });
+    return serveDemo({ config: local, fixed, warn });
+  }
   const { endpoints, endpointsFile, dns } = config.settings;
   if (endpoints.length === 0 && endpointsFile === undefined && dns.length === 0) {
-    throw new UsageError("serve needs an address, or --config with endpoints");
+    throw new UsageError("serve needs an address, --config with endpoints, or --demo");
   }
   return serve({ config, readAgain, warn });
 }
 
 function withPorts(config: FileConfig, { host, port, adminPort }: Flags): FileConfig {
-  const { listen, admin } = config.settings;
-  const given = {
-    listen: { host: host ?? listen.host, port: port ?? listen.port },
-    admin: adminPort === undefined ? (admin ?? false) : { ...admin, port: adminPort },
+  const { settings, value } = config;
+  const listen = { host: host ?? settings.listen.host, port: port ?? settings.listen.port };
+  const admin =
+    adminPort === undefined
+      ? settings.admin
+      : { ...(settings.admin ?? { host: "127.0.0.1" }), port: adminPort };
+  return {
+    ...config,
+    settings: { ...settings, listen, admin },
+    value: { ...value, listen, admin: admin ?? false },
   };
-  return { ...config, value: { ...config.value, ...given } };
 }
 
 async function runScore(files: string[], flags: Flags): Promise<number> {

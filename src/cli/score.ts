@@ -5,10 +5,11 @@ import { printConfig } from "../config";
 import { formatDuration } from "../duration";
 import { EndpointPool } from "../pool";
 import { readExposition } from "../telemetry/exposition";
+import { table } from "../text-table";
 import type { FileConfig } from "./config-file";
 import { readInput } from "./input";
 import { type ReplayReport, replay } from "./replay";
-import { clean, paintFor, sparkline, table } from "./text";
+import { clean, paintFor, sparkline } from "./text";
 import { type About, render } from "./view";
 
 /** Longer than Go notation can say; about 285 years. */

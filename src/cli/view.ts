@@ -3,7 +3,8 @@
 
 import { formatDuration } from "../duration";
 import type { EndpointSnapshot, PoolSnapshot } from "../snapshot";
-import { clean, clip, type Paint, sparkline, table } from "./text";
+import { table } from "../text-table";
+import { clean, clip, type Paint, sparkline } from "./text";
 
 /** What the view needs besides the pool. */
 export interface ViewOptions {

@@ -4,6 +4,7 @@
 import type { Aggregation } from "../config";
 import type { Lease } from "../lease";
 import type { LeasingSource } from "../max-of";
+import { stableExp } from "../stable-math";
 import { Band } from "./band";
 import { Heap } from "./heap";
 import {
@@ -286,7 +287,7 @@ export class FlowScheduler {
   }
 
   #drainedBy(now: number): number {
-    return this.#drained * Math.exp(-Math.max(0, now - this.#drainedAt) / DRAIN_WINDOW_MS);
+    return this.#drained * stableExp(-Math.max(0, now - this.#drainedAt) / DRAIN_WINDOW_MS);
   }
 
   #isEmptyPool(): boolean {

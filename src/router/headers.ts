@@ -9,10 +9,6 @@ import {
 
 /** Every header of the router's own begins so. */
 export const OWN_PREFIX = "x-plimsoll-";
-/** Response header: why a request was refused. */
-export const REASON_HEADER = `${OWN_PREFIX}reason`;
-/** Response header: what closed the gate, such as `queue=7.2; limit=5`. */
-export const GATE_HEADER = `${OWN_PREFIX}gate`;
 
 const HOP_BY_HOP = new Set([
   "connection",

@@ -32,7 +32,7 @@ export const SHUTTING_DOWN: OwnAnswer = {
   status: 503,
   reason: "shutting-down",
   message: "the router is shutting down",
-  retryAfterS: 1,
+  headers: { "retry-after": "1" },
 };
 /** A fault of the router. */
 export const INTERNAL: OwnAnswer = {
@@ -45,7 +45,7 @@ export const INTERNAL: OwnAnswer = {
 export function notFound(model: string | undefined): OwnAnswer {
   const name = JSON.stringify((model ?? "").slice(0, 128));
   const message = `no endpoint serves the model ${name}`;
-  return { status: 404, reason: "model-not-found", message };
+  return { status: 404, reason: "model-not-found", code: "model_not_found", message };
 }
 
 /** Every try was refused. */

@@ -6,9 +6,9 @@ import { readFile } from "node:fs/promises";
 import type { ConfigFault } from "../errors";
 import { describeFault } from "../errors";
 import type { Logger } from "../logger";
+import { type PlacedFault, parseYaml } from "../yaml-file";
 import type { DnsSource } from "./dns-options";
 import { type EndpointContext, type RoutedEndpoint, readEndpoints } from "./endpoints";
-import { parseYaml } from "./yaml";
 
 /** A running source. */
 export interface EndpointSource {
@@ -21,6 +21,8 @@ export interface EndpointSource {
 export type OnEndpoints = (endpoints: readonly RoutedEndpoint[]) => void;
 
 const FILE_INTERVAL_MS = 1000;
+/** What its list is called in words of faults. */
+const LIST_PATH = "endpoints";
 
 /** Watches a file. What it cannot read or understand is reported once, and changes nothing. */
 export function watchFile(
@@ -45,10 +47,9 @@ export function watchFile(
     }
     if (text === known || isClosed()) return;
     known = text;
-    const faults: ConfigFault[] = [];
-    const list = readList(text, context, faults);
+    const { list, faults } = readList(text, context);
     if (faults.length > 0) {
-      complain(faults.map(describeFault).join("; "));
+      complain(faults.map(describePlaced).join("; "));
       return;
     }
     told = undefined;
@@ -56,16 +57,29 @@ export function watchFile(
   });
 }
 
-function readList(text: string, context: EndpointContext, faults: ConfigFault[]): RoutedEndpoint[] {
-  const { value, fault } = parseYaml(text);
-  if (fault !== undefined) {
-    faults.push({ path: "", value: undefined, rule: fault });
-    return [];
+function readList(
+  text: string,
+  context: EndpointContext,
+): { readonly list: readonly RoutedEndpoint[]; readonly faults: readonly PlacedFault[] } {
+  const file = parseYaml(text);
+  if (file.faults !== undefined) return { list: [], faults: file.faults };
+  const value = file.value ?? [];
+  if (!Array.isArray(value)) {
+    const rule = "must be a list of endpoints";
+    return { list: [], faults: file.place([{ path: "", value, rule }]) };
   }
-  const list = value ?? [];
-  if (Array.isArray(list)) return readEndpoints(list, "endpoints", context, faults);
-  faults.push({ path: "", value, rule: "must be a list of endpoints" });
-  return [];
+  const found: ConfigFault[] = [];
+  const list = readEndpoints(value, LIST_PATH, context, found);
+  // In the file, the list is all there is.
+  const bare = found.map((fault) => ({ ...fault, path: fault.path.slice(LIST_PATH.length + 1) }));
+  const faults = file.place(bare).map((one) => ({ ...one, path: `${LIST_PATH}.${one.path}` }));
+  return { list, faults };
+}
+
+function describePlaced(fault: PlacedFault): string {
+  const { line, column, path, value, rule } = fault;
+  const isSyntax = path === "" && value === undefined;
+  return `${line}:${column}: ${isSyntax ? rule : describeFault(fault)}`;
 }
 
 /** The one thing that the router asks of a resolver. */

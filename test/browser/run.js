@@ -9,8 +9,10 @@ import { join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import * as core from "../../dist/index.js";
+import * as sim from "../../dist/sim.js";
 import * as telemetry from "../../dist/telemetry.js";
 import { decide } from "../runtimes/decide.js";
+import { simulateDigest } from "../runtimes/simulate.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -31,11 +33,12 @@ const server = createServer(async (request, response) => {
   response.end(file);
 });
 
+const expected = `${decide(core, telemetry)} ${await simulateDigest(sim)}`;
 const CHECKS = [
   {
     path: "/allowed",
-    title: "decides as Node does, bit for bit",
-    isRight: (answer) => answer === decide(core, telemetry),
+    title: "decides and simulates as Node does, bit for bit",
+    isRight: (answer) => answer === expected,
   },
   {
     path: "/refused",

@@ -27,7 +27,7 @@ async function endpoint(page: string): Promise<string> {
 
 describe("help and usage", () => {
   test.each([
-    [["--help"], /plimsoll watch --demo/],
+    [["--help"], /plimsoll serve --demo/],
     [["watch", "--help"], /--record <file>/],
     [["score", "--help"], /curl -s/],
     [["check", "--help"], /queueDepthThreshold: 5/],

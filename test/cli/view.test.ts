@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { type DemoPhase, demoLoad, startDemoFleet } from "../../src/cli/demo";
-import { clean, clip, sparkline, table } from "../../src/cli/text";
+import { clean, clip, sparkline } from "../../src/cli/text";
 import { render } from "../../src/cli/view";
 import { EndpointPool } from "../../src/index";
 import { readExposition } from "../../src/telemetry/exposition";
+import { table } from "../../src/text-table";
 
 const plain = (_: string, text: string) => text;
 

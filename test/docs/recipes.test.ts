@@ -205,34 +205,3 @@ describe("Prometheus and Grafana", () => {
     for (const { type, targets = [] } of panels) expect(type === "row").toBe(targets.length === 0);
   });
 });
-
-describe("from llm-d", () => {
-  test("the example becomes what the page shows, with the notes that it shows", async () => {
-    const page = recipe("from-llm-d.md");
-    const [epp = "", config = "", notes = ""] = ["yaml epp", "yaml", "text"].map(
-      (language) => blocks(page, language)[0],
-    );
-    const path = processes.write("epp.yaml", epp);
-    const { code, out, err } = await plimsoll(["check", "--from-epp", path]);
-    expect(code).toBe(0);
-    expect(out.replace(/^#.*\n/gm, "")).toBe(config);
-    expect(err.replaceAll(path, "epp.yaml")).toBe(notes);
-  });
-});
-
-describe("command lines", () => {
-  const lines = pages.flatMap((name) =>
-    blocks(recipe(name), "sh").flatMap((block) => block.match(/npx plimsoll .*/g) ?? []),
-  );
-
-  test("use commands and flags that there are", async () => {
-    const { out: overview } = await plimsoll(["--help"]);
-    const built = [...overview.matchAll(/^ {2}(\w+)(?: \[options\])? /gm)].map(([, name]) => name);
-    const own = lines.filter((line) => built.includes(line.split(" ")[2]));
-    expect(own.length).toBeGreaterThan(10);
-    for (const line of own) {
-      const { out: help } = await plimsoll([line.split(" ")[2] ?? "", "--help"]);
-      for (const flag of line.match(/ --[a-z-]+/g) ?? []) expect(help, line).toContain(flag.trim());
-    }
-  });
-});

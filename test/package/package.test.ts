@@ -1,7 +1,15 @@
 // The package as users get it: its files, its size, its types, and an installed tarball.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -37,23 +45,26 @@ beforeAll(() => {
 
 describe("npm pack", () => {
   test("has these files and no others", () => {
-    const named = files.map((path) =>
-      path.replace(/-[A-Za-z0-9_-]{8}(\.(?:js|d\.ts|d\.cts)(?:\.map)?)$/, "-#$1"),
-    );
-    expect([...new Set(named)].filter((path) => !path.endsWith(".map")).sort()).toEqual([
+    // What several entries share has names of its own that change with its content.
+    const shared = /[\w-]+-[A-Za-z0-9_-]{8}(\.(?:js|d\.ts|d\.cts))$/;
+    const named = files
+      .filter((path) => !path.endsWith(".map"))
+      .map((path) => path.replace(shared, "shared-#$1"));
+    expect([...new Set(named)].sort()).toEqual([
       "CHANGELOG.md",
       "LICENSE",
       "README.md",
       "assembly/README.md",
       "dist/all.cjs",
-      "dist/chunk-#.js",
       "dist/cli.js",
-      "dist/config-#.d.cts",
-      "dist/config-#.d.ts",
-      "dist/controller-#.d.cts",
-      "dist/controller-#.d.ts",
-      "dist/errors-#.d.cts",
-      "dist/errors-#.d.ts",
+      "dist/fastify.cjs",
+      "dist/fastify.d.cts",
+      "dist/fastify.d.ts",
+      "dist/fastify.js",
+      "dist/fetch.cjs",
+      "dist/fetch.d.cts",
+      "dist/fetch.d.ts",
+      "dist/fetch.js",
       "dist/flow.cjs",
       "dist/flow.d.cts",
       "dist/flow.d.ts",
@@ -63,29 +74,38 @@ describe("npm pack", () => {
       "dist/index.d.ts",
       "dist/index.js",
       "dist/kernel.wasm",
-      "dist/max-of-#.d.cts",
-      "dist/max-of-#.d.ts",
-      "dist/pool-#.d.cts",
-      "dist/pool-#.d.ts",
-      "dist/pool-options-#.d.cts",
-      "dist/pool-options-#.d.ts",
       "dist/router.cjs",
       "dist/router.d.cts",
       "dist/router.d.ts",
       "dist/router.js",
-      "dist/targets-#.d.cts",
-      "dist/targets-#.d.ts",
+      "dist/scenarios/cold-start.yaml",
+      "dist/scenarios/kv-pressure.yaml",
+      "dist/scenarios/mixed-gpus.yaml",
+      "dist/scenarios/prefill-bound.yaml",
+      "dist/scenarios/scrape-outage.yaml",
+      "dist/scenarios/thundering-herd.yaml",
+      "dist/scenarios/two-tenants.yaml",
+      "dist/shared-#.d.cts",
+      "dist/shared-#.d.ts",
+      "dist/shared-#.js",
+      "dist/sim.cjs",
+      "dist/sim.d.cts",
+      "dist/sim.d.ts",
+      "dist/sim.js",
       "dist/telemetry.cjs",
       "dist/telemetry.d.cts",
       "dist/telemetry.d.ts",
       "dist/telemetry.js",
-      "dist/transport-undici-#.js",
-      "dist/workerd/chunk-#.js",
+      "dist/web/sim.html",
+      "dist/workerd/fetch.js",
       "dist/workerd/flow.js",
       "dist/workerd/index.js",
       "dist/workerd/kernel.wasm",
+      "dist/workerd/shared-#.js",
+      "dist/workerd/sim.js",
       "dist/workerd/telemetry.js",
-      "dist/workerd/transport-undici-#.js",
+      "docs/fastify.md",
+      "docs/fetch.md",
       "docs/recipes/Dockerfile",
       "docs/recipes/README.md",
       "docs/recipes/docker.md",
@@ -135,6 +155,7 @@ describe("size", () => {
     ["the detector with its kernel", "export { UtilizationDetector } from 'plimsoll'", 12],
     ["the whole core: detectors, pool, leases", "export * from 'plimsoll'", 18],
     ["the flow controller alone", "export * from 'plimsoll/flow'", 7],
+    ["the client fetch alone", "export * from 'plimsoll/fetch'", 6],
   ])("%s is under its budget of KB gzipped", async (_, contents, budgetKb) => {
     const bundle = await build({
       stdin: { contents, resolveDir: root },
@@ -153,7 +174,7 @@ describe("size", () => {
   });
 
   test("the core bundles without a dependency, and in a browser telemetry does too", async () => {
-    for (const name of ["plimsoll", "plimsoll/telemetry"]) {
+    for (const name of ["plimsoll", "plimsoll/telemetry", "plimsoll/fetch"]) {
       const bundle = await build({
         stdin: { contents: `export * from "${name}"`, resolveDir: root },
         bundle: true,
@@ -172,10 +193,13 @@ describe("size", () => {
 describe("layers", () => {
   test("imports go one way, and the core takes nothing from Node", () => {
     const forbidden: [string, RegExp][] = [
-      ["src/flow", /from "\.\.\/(cli|telemetry|sim|router)/],
-      ["src/router", /from "\.\.\/(cli|sim)/],
-      ["src/telemetry", /from "\.\.\/(cli|flow|sim|router)/],
-      ["src", /from "\.\/(cli|telemetry|flow|sim|router)/],
+      ["src/telemetry", /from "\.\.\/(cli|fastify|fetch|flow|sim|router)/],
+      ["src/flow", /from "\.\.\/(cli|fastify|fetch|telemetry|sim|router)/],
+      ["src/fetch", /from "(node:|\.\.\/(cli|fastify|telemetry|sim|router))/],
+      ["src/fastify", /from "\.\.\/(cli|telemetry|sim|router)/],
+      ["src/router", /from "\.\.\/(cli|fastify|fetch|sim)/],
+      ["src/sim", /from "(node:|\.\.\/(cli|fastify|fetch|router))/],
+      ["src", /from "\.\/(cli|fastify|fetch|telemetry|flow|sim|router)/],
     ];
     for (const [layer, pattern] of forbidden) {
       const names = readdirSync(join(root, layer)).filter((path) => path.endsWith(".ts"));
@@ -191,13 +215,14 @@ describe("layers", () => {
 describe("an installed tarball", () => {
   const project = join(folder, "project");
   const imports = `import { EndpointPool } from "plimsoll";
+import { createFetch } from "plimsoll/fetch";
 import { readExposition } from "plimsoll/telemetry";
 `;
   const uses = `const pool = new EndpointPool();
 pool.add("a");
 pool.report("a", { waitingQueueSize: 2, kvCacheUsagePercent: 0.1 });
 const { sample } = readExposition("vllm:num_requests_waiting 3");
-console.log(pool.saturation(), sample.waitingQueueSize);
+console.log(pool.saturation(), sample.waitingQueueSize, createFetch(pool).length);
 `;
 
   beforeAll(() => {
@@ -207,16 +232,31 @@ console.log(pool.saturation(), sample.waitingQueueSize);
     writeFileSync(join(project, "a.mjs"), imports + uses);
     writeFileSync(join(project, "c.mts"), imports + uses);
     writeFileSync(
+      join(project, "d.mts"),
+      `import Fastify from "fastify";
+import { EndpointPool } from "plimsoll";
+import { plimsollPlugin } from "plimsoll/fastify";
+const app = Fastify();
+await app.register(plimsollPlugin, { pool: new EndpointPool(), health: "/health" });
+app.get("/", { config: { plimsoll: { priority: "batch" } } }, async ({ plimsoll }) => {
+  return plimsoll === null ? app.plimsoll.health().status : plimsoll.lease?.endpoint.id;
+});
+`,
+    );
+    writeFileSync(
       join(project, "b.cjs"),
       `const { EndpointPool } = require("plimsoll");
+const { createFetch } = require("plimsoll/fetch");
 const { readExposition } = require("plimsoll/telemetry");
+require("plimsoll/fastify");
+require("plimsoll/router");
 require.resolve("plimsoll/kernel.wasm");
 ${uses}`,
     );
   });
 
   test.each(["a.mjs", "b.cjs"])("works from %s", (name) => {
-    expect(run(process.execPath, [name], project).trim()).toBe("0.4 3");
+    expect(run(process.execPath, [name], project).trim()).toBe("0.4 3 2");
   });
 
   test.each([
@@ -232,8 +272,11 @@ ${uses}`,
       "es2023,dom,esnext.disposable",
     ];
     const tsc = join(root, "node_modules/typescript/bin/tsc");
+    const types = join(project, "node_modules/@types");
+    if (!existsSync(types)) symlinkSync(join(root, "node_modules/@types"), types);
     const how = ["--module", module, "--moduleResolution", moduleResolution];
     run(process.execPath, [tsc, ...flags, ...how, "c.mts"], project);
+    run(process.execPath, [tsc, ...flags, ...how, "--types", "node", "d.mts"], project);
   });
 
   test("its command runs", () => {

@@ -84,7 +84,7 @@ describe("the OpenAI SDK", () => {
     await expect(ask()).rejects.toMatchObject({
       status: 429,
       code: "saturated",
-      type: "rate_limit_error",
+      type: "rate_limit_exceeded",
     });
     await expect(ask()).rejects.toBeInstanceOf(OpenAI.RateLimitError);
     const patient = ask({ maxRetries: 3 });

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { resolveRouterConfig } from "../../src/router/config";
 import { ROUTER_DEFAULTS } from "../../src/router/config-fields";
-import { parseYaml } from "../../src/router/yaml";
+import { parseYaml } from "../../src/yaml-file";
 import { chat, send, useRouters } from "./engines";
 
 const harness = useRouters();

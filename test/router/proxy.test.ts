@@ -353,10 +353,10 @@ describe("holding back", () => {
     expect(Number(headers["retry-after"])).toBeGreaterThanOrEqual(1);
     expect(headers).toMatchObject({
       "x-plimsoll-reason": "saturated",
-      "x-plimsoll-gate": "queue=7; limit=5",
+      "x-plimsoll-gate": "resource=queue; value=7; limit=5",
     });
     expect(JSON.parse(body.toString()).error).toMatchObject({
-      type: "rate_limit_error",
+      type: "rate_limit_exceeded",
       code: "saturated",
     });
   });

@@ -84,7 +84,7 @@ describe("a file", () => {
     const { router, url } = await harness.router({ endpointsFile: path }, { logger });
     write("faulty.yaml", "- { url: ftp://me:geheim@x }\n");
     await until(() => told.length === 1, "it is complained of");
-    expect(told[0]).toMatch(/faulty\.yaml: endpoints\.0\.url: must be an http/);
+    expect(told[0]).toMatch(/faulty\.yaml: 1:5: endpoints\.0\.url: must be an http/);
     expect(told[0]).not.toContain("geheim");
     write("faulty.yaml", "- !!js/function 'x'\n");
     await until(() => told.length === 2, "it is complained of");

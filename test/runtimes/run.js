@@ -8,30 +8,40 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as core from "../../dist/index.js";
+import * as sim from "../../dist/sim.js";
 import * as telemetry from "../../dist/telemetry.js";
 import { decide } from "./decide.js";
+import { simulateDigest } from "./simulate.js";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const dist = join(here, "../../dist/workerd");
-const expected = decide(core, telemetry);
+const expected = `${decide(core, telemetry)} ${await simulateDigest(sim)}`;
 const main = join(here, "main.js");
+const fetchMain = join(here, "fetch.js");
+const DENO = ["run", "--no-config", "--no-remote"];
 const modules = join(here, "node_modules");
+
+/** Files of ours that workerd needs beside the package. */
+const OWN = ["worker.js", "decide.js", "simulate.js"];
 
 const RUNTIMES = [
   ...["node20", "node22", "node24", "node26"].map((name) => ({
     name,
     binary: join(modules, name, "bin/node"),
     run: (binary) => print(binary, [main]),
+    fetch: (binary) => print(binary, [fetchMain]),
   })),
   {
     name: "bun",
     binary: join(modules, "@oven/bun-linux-x64/bin/bun"),
     run: (binary) => print(binary, [main]),
+    fetch: (binary) => print(binary, [fetchMain]),
   },
   {
     name: "deno",
     binary: join(modules, "@deno/linux-x64-glibc/deno"),
-    run: (binary) => print(binary, ["run", "--no-config", "--no-remote", main]),
+    run: (binary) => print(binary, [...DENO, main]),
+    fetch: (binary) => print(binary, [...DENO, "--allow-net=127.0.0.1", fetchMain]),
   },
   {
     name: "workerd",
@@ -53,8 +63,8 @@ async function askWorkerd(binary) {
   const files = readdirSync(dist).filter((name) => /\.(js|wasm)$/.test(name));
   const modules = files.filter((name) => !name.includes("undici"));
   for (const name of modules) copyFileSync(join(dist, name), join(folder, name));
-  for (const name of ["worker.js", "decide.js"]) copyFileSync(join(here, name), join(folder, name));
-  const list = ["worker.js", "decide.js", ...modules].map((name) => {
+  for (const name of OWN) copyFileSync(join(here, name), join(folder, name));
+  const list = [...OWN, ...modules].map((name) => {
     const kind = name.endsWith(".wasm") ? "wasm" : "esModule";
     return `(name = "${name}", ${kind} = embed "${name}")`;
   });
@@ -103,7 +113,8 @@ function freePort() {
 }
 
 let failed = 0;
-for (const { name, binary, run } of RUNTIMES) {
+const fetched = print(process.execPath, [fetchMain]);
+for (const { name, binary, run, fetch: runFetch } of RUNTIMES) {
   let problem;
   if (!existsSync(binary)) {
     problem = "not installed: run `npm ci --ignore-scripts --prefix test/runtimes` (Linux, x86-64)";
@@ -111,6 +122,8 @@ for (const { name, binary, run } of RUNTIMES) {
     try {
       const digest = await run(binary);
       if (digest !== expected) problem = `decided ${digest}, this Node ${expected}`;
+      const saw = runFetch?.(binary) ?? fetched;
+      if (saw !== fetched) problem = `createFetch saw\n${saw}\nthis Node\n${fetched}`;
     } catch (error) {
       problem = error.message;
     }

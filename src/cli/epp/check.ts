@@ -3,7 +3,7 @@
 
 import { readFile } from "node:fs/promises";
 import { stringify } from "yaml";
-import { printFaults } from "../config-file";
+import { printFaults } from "../../yaml-file";
 import { readInput } from "../input";
 import { clean } from "../text";
 import { findEppTexts } from "./document";

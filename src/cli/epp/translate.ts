@@ -2,18 +2,14 @@
 // this package: what maps is taken, what does not is named.
 
 import { CONFIG_FIELDS, durationField, type ResolvedConfig, readFields } from "../../config";
-import { parseYaml } from "../../router/yaml";
-import { type PlacedFault, place, syntaxFaults } from "../config-file";
+import { type Place, type PlacedFault, parseYaml } from "../../yaml-file";
 import { EPP_KIND, isObject } from "./document";
 import { type EppNote, Findings } from "./findings";
 import { translateFlow } from "./flow";
 import { type EppPlugin, EppPlugins, reasonFor, UTILIZATION } from "./plugins";
 
-/** A note and where it stands, both counted from 1. */
-export interface PlacedNote extends EppNote {
-  readonly line: number;
-  readonly column: number;
-}
+/** A note and where it stands. */
+export interface PlacedNote extends EppNote, Place {}
 
 /** What a config became. */
 export interface EppTranslation {
@@ -70,17 +66,12 @@ const DEFAULTS = {
 
 /** Translates the text of one config. Never throws. */
 export function translateEpp(text: string): EppTranslation {
-  const { value, fault, errors, document, lines } = parseYaml(text);
-  const syntax = syntaxFaults({ fault, errors, lines });
-  if (syntax.length > 0) return { config: undefined, faults: syntax, notes: [] };
+  const file = parseYaml(text);
+  if (file.faults !== undefined) return { config: undefined, faults: file.faults, notes: [] };
   const findings = new Findings();
-  const config = translateRoot(value, findings);
-  const inPlace = <T extends { readonly path: string }>(all: readonly T[]) =>
-    all
-      .map((one) => place(one, document, lines))
-      .sort((a, b) => a.line - b.line || a.column - b.column);
-  const faults = inPlace(findings.faults);
-  const notes = inPlace(findings.notes);
+  const config = translateRoot(file.value, findings);
+  const faults = file.place(findings.faults);
+  const notes = file.place(findings.notes);
   return { config: faults.length > 0 ? undefined : config, faults, notes };
 }
 
