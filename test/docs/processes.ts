@@ -130,9 +130,9 @@ async function endOf(child: ChildProcess): Promise<void> {
 
 /** Asks again and again until the answer is yes; gives up after ten seconds. */
 export async function becomes(ask: () => Promise<boolean>, what: string): Promise<void> {
-  const end = performance.now() + 10_000;
+  const end = performance.now() + 60_000;
   while (!(await ask())) {
-    if (performance.now() > end) throw new Error(`waited for 10 s: ${what}`);
+    if (performance.now() > end) throw new Error(`waited for 60 s: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
