@@ -128,7 +128,7 @@ async function endOf(child: ChildProcess): Promise<void> {
   await closed;
 }
 
-/** Asks again and again until the answer is yes; gives up after ten seconds. */
+/** Asks again and again until the answer is yes; gives up after a minute. */
 export async function becomes(ask: () => Promise<boolean>, what: string): Promise<void> {
   const end = performance.now() + 60_000;
   while (!(await ask())) {
