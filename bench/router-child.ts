@@ -87,3 +87,5 @@ process.on("message", async (what) => {
 const url = await (manner === "plimsoll" ? startRouter() : startRoundRobin());
 process.send?.({ url });
 process.on("SIGTERM", () => process.exit(0));
+// Whoever measures may have failed: nothing is left then.
+process.on("disconnect", () => process.exit(0));
