@@ -1,12 +1,16 @@
 import { defineConfig } from "vitest/config";
 import { kernelAsText, yamlAsModule } from "./vite.plugins.ts";
 
-export default defineConfig({
+const apart = ["runtimes", "browser", "recipes"].map((name) => `test/${name}/**`);
+
+export default defineConfig(({ mode }) => ({
   plugins: [kernelAsText, yamlAsModule],
   test: {
-    include: ["test/**/*.test.ts"],
-    exclude: ["test/runtimes/**", "test/browser/**", "test/web/**"],
+    // Recipes need programs of Debian's: nginx, prometheus with promtool, systemd-analyze.
+    ...(mode === "recipes"
+      ? { include: ["test/recipes/**/*.test.ts"] }
+      : { include: ["test/**/*.test.ts"], exclude: apart }),
     testTimeout: 120_000,
     pool: "forks",
   },
-});
+}));

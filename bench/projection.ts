@@ -36,7 +36,8 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   "  the same, no bias between routers": { spread: 0 },
   "  the same, bias 0.15": { spread: 0.15 },
   "  the same, bias 1": { spread: 1 },
-  "  the same, token budget 512": { budget: 512 },
+  "  the same, token budget 256": { budget: 256 },
+  "  the same, token budget 1024": { budget: 1024 },
   "  the same, token budget 2048": { budget: 2048 },
   "  the same, batch 64": { batch: 64 },
   "  the same, batch 256": { batch: 256 },
@@ -63,7 +64,7 @@ const ROUTERS = [1, 4, 16];
 const SEEDS = [1];
 
 function policyOf(shape: Shape): Policy {
-  const { load = "apart", pending = true, slow = true, batch = 128, budget = 1024 } = shape;
+  const { load = "apart", pending = true, slow = true, batch = 128, budget = 512 } = shape;
   const { spread = 0.5, near = 0, fade, filter = "kv" } = shape;
   return {
     pool: { filter },

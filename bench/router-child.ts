@@ -1,6 +1,7 @@
 // What is measured, as a process of its own: the router, or the same proxy with round robin and no detector.
 //   node build/bench-router.mjs plimsoll|round-robin URL...
 
+import { Session } from "node:inspector/promises";
 import { Pool } from "undici";
 import { BodyKeeper } from "../src/router/body";
 import { resolveRouterConfig } from "../src/router/config";
@@ -25,7 +26,8 @@ async function startRouter(): Promise<string> {
   while (router.pool.evaluate().fresh < urls.length) {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  process.on("message", () => {
+  process.on("message", (what) => {
+    if (what !== "snapshot") return;
     const { live, pool } = router.snapshot();
     process.send?.({ live, leases: pool.endpoints.reduce((sum, { leases }) => sum + leases, 0) });
   });
@@ -68,6 +70,22 @@ async function startRoundRobin(): Promise<string> {
   return app.listen({ host: "127.0.0.1", port: 0 });
 }
 
+/** A profile of what is between two messages, so that loading and warming up are not in it. */
+const session = new Session();
+session.connect();
+process.on("message", async (what) => {
+  if (what === "profile") {
+    await session.post("Profiler.enable");
+    await session.post("Profiler.setSamplingInterval", { interval: 200 });
+    await session.post("Profiler.start");
+    process.send?.("profiling");
+  } else if (what === "profiled") {
+    process.send?.((await session.post("Profiler.stop")).profile);
+  }
+});
+
 const url = await (manner === "plimsoll" ? startRouter() : startRoundRobin());
 process.send?.({ url });
 process.on("SIGTERM", () => process.exit(0));
+// Whoever measures may have failed: nothing is left then.
+process.on("disconnect", () => process.exit(0));

@@ -4,7 +4,7 @@
 //   npm run build && node --import tsx bench/router.ts
 
 import { type ChildProcess, fork, spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { SourceMap } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -42,18 +42,20 @@ function pin(child: ChildProcess, core: string): void {
   spawnSync("taskset", ["-a", "-c", "-p", core, String(child.pid)]);
 }
 
-async function startChild(
-  name: string,
-  urls: string[],
-  execArgv: string[] = [],
-): Promise<Contestant> {
-  const child = fork(CHILD, [name, ...urls], { execArgv });
+async function startChild(name: string, urls: string[]): Promise<Contestant> {
+  const child = fork(CHILD, [name, ...urls], { serialization: "advanced" });
   pin(child, PROXY_CORE);
   const url = await new Promise<string>((resolve, reject) => {
     child.once("error", reject).once("message", (said) => resolve((said as { url: string }).url));
   });
   pin(child, PROXY_CORE);
   return { name, url, child };
+}
+
+/** Processes of a process; none where the system has no way to tell. */
+function workersOf({ pid }: ChildProcess): string[] {
+  const { stdout } = spawnSync("pgrep", ["-P", String(pid)], { encoding: "utf8" });
+  return (stdout ?? "").split("\n").filter(Boolean);
 }
 
 async function startNginx(urls: string[]): Promise<Contestant | undefined> {
@@ -74,8 +76,7 @@ async function startNginx(urls: string[]): Promise<Contestant | undefined> {
   );
   const child = spawn("nginx", ["-p", folder, "-c", "nginx.conf"], { stdio: "ignore" });
   await new Promise((resolve) => setTimeout(resolve, 500));
-  const { stdout } = spawnSync("pgrep", ["-P", String(child.pid)], { encoding: "utf8" });
-  for (const pid of stdout.trim().split("\n")) {
+  for (const pid of workersOf(child)) {
     spawnSync("taskset", ["-a", "-c", "-p", PROXY_CORE, pid]);
   }
   return { name: "nginx", url: `http://127.0.0.1:${port}`, child };
@@ -110,8 +111,7 @@ const fine = (result: LoadResult, name: string): LoadResult => {
 
 /** CPU time that a contestant has used so far, in µs; a tick is 10 ms. */
 const cpuOf = ({ child }: Contestant): number => {
-  const workers = spawnSync("pgrep", ["-P", String(child.pid)], { encoding: "utf8" }).stdout;
-  const pids = [String(child.pid), ...workers.trim().split("\n").filter(Boolean)];
+  const pids = [String(child.pid), ...workersOf(child)];
   const ticks = pids.map((pid) => {
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
     return Number(fields[11]) + Number(fields[12]);
@@ -119,13 +119,17 @@ const cpuOf = ({ child }: Contestant): number => {
   return ticks.reduce((a, b) => a + b, 0) * 10_000;
 };
 
+/** Every other round the other way round, so that what changes slowly touches all alike. */
+const inTurn = <T>(all: readonly T[], round: number): readonly T[] =>
+  round % 2 === 0 ? all : all.toReversed();
+
 async function compare(contestants: Contestant[]): Promise<Row[]> {
   const capacities: Record<string, number[]> = {};
   const costs: Record<string, number[]> = {};
   const quantiles: Record<string, [number[], number[]]> = {};
   for (const { url } of contestants) await measureCapacity(url, CONNECTIONS, SECONDS / 2);
   for (let i = 0; i < ROUNDS; i++) {
-    for (const one of contestants) {
+    for (const one of inTurn(contestants, i)) {
       const { name, url } = one;
       const before = cpuOf(one);
       const result = fine(await measureCapacity(url, CONNECTIONS, SECONDS), name);
@@ -135,11 +139,14 @@ async function compare(contestants: Contestant[]): Promise<Row[]> {
       costs[name].push((cpuOf(one) - before) / result.latencies.length);
     }
   }
-  // One rate for all: 80 % of what the router can do.
+  // One rate for all: 80 % of what the router can do. Where the machine has less to give than it had before, a
+  // router with a limit refuses, and one without keeps everybody waiting.
+  const refused: Record<string, number> = {};
   const rate = 0.8 * median(capacities.plimsoll ?? []);
   for (let i = 0; i < ROUNDS; i++) {
-    for (const { name, url } of contestants) {
-      const { latencies } = fine(await measureLatency(url, rate, SECONDS), name);
+    for (const { name, url } of inTurn(contestants, i)) {
+      const { latencies, failed } = await measureLatency(url, rate, SECONDS);
+      refused[name] = (refused[name] ?? 0) + failed;
       quantiles[name] ??= [[], []];
       quantiles[name][0].push(quantile(latencies, 0.5));
       quantiles[name][1].push(quantile(latencies, 0.99));
@@ -160,6 +167,7 @@ async function compare(contestants: Contestant[]): Promise<Row[]> {
       "added p50 ms": round(own50 - p50),
       "added p99 ms": round(own99 - p99),
       "at requests per second": Math.round(rate),
+      refused: refused[name] ?? 0,
     };
   });
 }
@@ -177,10 +185,7 @@ async function measureStreams(urls: string[], manner: EngineManner): Promise<Row
   const { latencies, failed } = await holdStreams(router.url, STREAMS);
   clearInterval(timer);
   manner.tokenEveryMs = undefined;
-  const left = await new Promise<{ leases: number }>((resolve) => {
-    router.child.once("message", (said) => resolve(said as { leases: number }));
-    router.child.send("snapshot");
-  });
+  const left = (await ask(router, "snapshot")) as { leases: number };
   await stop(router);
   return {
     streams: STREAMS,
@@ -196,20 +201,15 @@ async function measureStreams(urls: string[], manner: EngineManner): Promise<Row
 const DECISION =
   /^src\/(?:pool|board|choose|pick|lease|leases|ledger|load-writer|projection|pace|kernel|endpoint|evaluation|subscribers|staleness-warner|flow\/.*|router\/(?:pool-view|hold-off|affinity|gates))\.ts$/;
 
-/** Which share of the CPU time at full load is spent where, by a sampling profile. */
+/** Which share of the CPU time at full load is spent where, by a sampling profile, once it is warm. */
 async function profile(urls: string[]): Promise<Row[]> {
-  const folder = mkdtempSync(join(tmpdir(), "plimsoll-profile-"));
-  const args = ["--cpu-prof", `--cpu-prof-dir=${folder}`, "--cpu-prof-interval=200"];
-  const router = await startChild("plimsoll", urls, args);
+  const router = await startChild("plimsoll", urls);
+  await measureCapacity(router.url, CONNECTIONS, smoke ? 0.3 : 5);
+  await ask(router, "profile");
   await measureCapacity(router.url, CONNECTIONS, smoke ? 0.5 : 10);
+  const { nodes, samples, timeDeltas } = (await ask(router, "profiled")) as Profile;
   await stop(router);
-  const [name = ""] = readdirSync(folder);
   const map = new SourceMap(JSON.parse(readFileSync(`${CHILD}.map`, "utf8")));
-  const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(join(folder, name), "utf8")) as {
-    nodes: { id: number; callFrame: Frame }[];
-    samples: number[];
-    timeDeltas: number[];
-  };
   const placeOf = new Map(nodes.map(({ id, callFrame }) => [id, partOf(callFrame, map)]));
   const times = new Map<string, number>();
   samples.forEach((id, i) => {
@@ -221,6 +221,20 @@ async function profile(urls: string[]): Promise<Row[]> {
   return [...times]
     .sort(([, a], [, b]) => b - a)
     .map(([part, time]) => ({ part, "share of CPU, %": round((100 * time) / busy, 1) }));
+}
+
+/** Asks a contestant, and waits for what it says. */
+function ask({ child }: Contestant, what: string): Promise<unknown> {
+  return new Promise((resolve) => {
+    child.once("message", resolve);
+    child.send(what);
+  });
+}
+
+interface Profile {
+  readonly nodes: readonly { readonly id: number; readonly callFrame: Frame }[];
+  readonly samples: readonly number[];
+  readonly timeDeltas: readonly number[];
 }
 
 interface Frame {

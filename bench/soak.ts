@@ -15,10 +15,10 @@ import {
 
 import type { AddressInfo, Socket } from "node:net";
 import type { RouterConfig } from "../src/router/options";
-import { median, type Row, report, seededRandom } from "./lib";
+import { median, type Row, report, seededRandom, smoke } from "./lib";
 import { bundleChild, CHILD } from "./router-bundle";
 
-const REQUESTS = Number(process.argv[2] ?? 200_000);
+const REQUESTS = Number(process.argv[2] ?? (smoke ? 3000 : 200_000));
 const SEED = Number(process.argv[3] ?? 1);
 const ENGINES = 6;
 const CLIENTS = 48;

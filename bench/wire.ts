@@ -177,7 +177,13 @@ export async function measureCapacity(
   return resultOf(latencies, failed, took);
 }
 
-/** Asks at a fixed rate, whatever the answers do. Latency counts from when a request was due. */
+/** Connections of clients that ask at a fixed rate. More would measure how sockets are opened. */
+const MOST_CONNECTIONS = 256;
+
+/**
+ * Asks at a fixed rate, whatever the answers do. Latency counts from when a request was due, even while it has
+ * to wait for a connection.
+ */
 export async function measureLatency(
   url: string,
   perSecond: number,
@@ -190,19 +196,30 @@ export async function measureLatency(
   let open = 0;
   const total = Math.round(perSecond * seconds);
   const start = performance.now();
+  const overdue: number[] = [];
+  let next = 0;
+  const connect = () => {
+    const client = new Client(url);
+    all.push(client);
+    return client;
+  };
   const ask = (due: number) => {
-    let client = idle.pop();
-    if (client === undefined) {
-      client = new Client(url);
-      all.push(client);
-    }
-    const asking = client;
+    const client = idle.pop() ?? (all.length < MOST_CONNECTIONS ? connect() : undefined);
+    if (client === undefined) overdue.push(due);
+    else send(client, due);
+  };
+  const send = (client: Client, due: number) => {
     open++;
-    asking.ask((isFine) => {
+    client.ask((isFine) => {
       open--;
-      if (isFine) idle.push(asking);
-      else failed++;
+      if (!isFine) failed++;
       latencies.push(performance.now() - due);
+      const later = overdue[next];
+      if (later === undefined) idle.push(client);
+      else {
+        next++;
+        send(client, later);
+      }
     });
   };
   for (let sent = 0; sent < total; ) {

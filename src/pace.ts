@@ -32,6 +32,9 @@ export class EndpointPace {
 export class Pace {
   readonly #members = new Set<EndpointPace>();
   #observations = 0;
+  #firstByte = new Float64Array(0);
+  #token = new Float64Array(0);
+  #sorted = new Float64Array(0);
 
   /** An endpoint joins. */
   add(member: EndpointPace): void {
@@ -79,14 +82,22 @@ export class Pace {
     return true;
   }
 
+  /** Often enough to be felt, so it makes no garbage. */
   #compare(): void {
-    const members = [...this.#members];
-    const firstByte = pacesOf(members, "firstBytes", "firstByteLog");
-    const token = pacesOf(members, "tokens", "tokenLog");
-    const kinds = Math.max(1, (firstByte.isKnown ? 1 : 0) + (token.isKnown ? 1 : 0));
-    for (const [i, member] of members.entries()) {
-      const log = ((firstByte.logs[i] ?? 0) + (token.logs[i] ?? 0)) / kinds;
-      const slow = stableExp(log);
+    const members = this.#members;
+    const { size } = members;
+    if (this.#sorted.length !== size) {
+      this.#firstByte = new Float64Array(size);
+      this.#token = new Float64Array(size);
+      this.#sorted = new Float64Array(size);
+    }
+    const kinds =
+      pacesInto(this.#firstByte, this.#sorted, members, "firstBytes", "firstByteLog") +
+      pacesInto(this.#token, this.#sorted, members, "tokens", "tokenLog");
+    let i = 0;
+    for (const member of members) {
+      const sum = (this.#firstByte[i] as number) + (this.#token[i++] as number); // one for each
+      const slow = stableExp(sum / Math.max(1, kinds));
       const isMedian = slow < SNAP && slow > 1 / SNAP;
       member.slow = isMedian ? 1 : Math.min(SLOWEST, Math.max(1 / SLOWEST, slow));
     }
@@ -99,22 +110,34 @@ function blend(mean: number, value: number, count: number): number {
 }
 
 /**
- * Logarithms of the paces against their median, in one kind of observation. What is not known yet is
- * taken for as fast as the fastest, so that it is tried: else a router that knows one fast endpoint
- * would stay with it.
+ * Writes logarithms of the paces against their median, in one kind of observation. What is not known
+ * yet is taken for as fast as the fastest, so that it is tried: else a router that knows one fast
+ * endpoint would stay with it.
+ *
+ * @param sorted scratch of the same length.
+ * @returns how many kinds this is that are known: 1, or 0 and zeros.
  */
-function pacesOf(
-  members: readonly EndpointPace[],
+function pacesInto(
+  logs: Float64Array,
+  sorted: Float64Array,
+  members: ReadonlySet<EndpointPace>,
   count: "firstBytes" | "tokens",
   log: "firstByteLog" | "tokenLog",
-): { readonly isKnown: boolean; readonly logs: readonly number[] } {
+): number {
   let fastest = Number.POSITIVE_INFINITY;
   for (const member of members) if (member[count] > 0) fastest = Math.min(fastest, member[log]);
-  if (fastest === Number.POSITIVE_INFINITY) return { isKnown: false, logs: [] };
-  const logs = members.map((member) => {
+  if (fastest === Number.POSITIVE_INFINITY) {
+    logs.fill(0);
+    return 0;
+  }
+  let i = 0;
+  for (const member of members) {
     const belief = member[count] / (member[count] + HALF_BELIEVED);
-    return belief === 0 ? fastest : fastest + belief * (member[log] - fastest);
-  });
-  const median = [...logs].sort((a, b) => a - b)[logs.length >> 1] ?? 0;
-  return { isKnown: true, logs: logs.map((one) => one - median) };
+    logs[i++] = belief === 0 ? fastest : fastest + belief * (member[log] - fastest);
+  }
+  sorted.set(logs);
+  sorted.sort();
+  const median = sorted[sorted.length >> 1] ?? 0;
+  for (let j = 0; j < logs.length; j++) logs[j] = (logs[j] as number) - median; // below the length
+  return 1;
 }

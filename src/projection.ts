@@ -7,7 +7,7 @@ import { IDLE_SAMPLES } from "./ledger";
 /** Batch that stands for one unit of work in a rank, where the endpoint's own is not told. */
 export const BATCH = 128;
 /** Prompt tokens that stand for one unit of work. */
-export const TOKEN_BUDGET = 1024;
+export const TOKEN_BUDGET = 512;
 /** KV usage from which preemption is near, and what each share above it adds to a rank. */
 const KV_KNEE = 0.9;
 const KV_SLOPE = 20;

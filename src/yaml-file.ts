@@ -3,19 +3,22 @@
 import { type Document, isMap, isNode, isPair, LineCounter, parseDocument } from "yaml";
 import { type ConfigFault, describeFault } from "./errors";
 
-/** A fault and where it stands, both counted from 1. */
-export interface PlacedFault extends ConfigFault {
+/** Where something stands, both counted from 1. */
+export interface Place {
   readonly line: number;
   readonly column: number;
 }
+
+/** A fault and where it stands. */
+export interface PlacedFault extends ConfigFault, Place {}
 
 /** A file that was parsed: its value, or the faults of its syntax. */
 export type YamlFile =
   | {
       readonly value: unknown;
       readonly faults: undefined;
-      /** Faults that were found in the value, in the order in which they stand in the file. */
-      place(faults: readonly ConfigFault[]): readonly PlacedFault[];
+      /** What was found in the value, such as faults, in the order in which it stands in the file. */
+      place<T extends { readonly path: string }>(found: readonly T[]): readonly (T & Place)[];
     }
   | { readonly value: undefined; readonly faults: readonly PlacedFault[] };
 
@@ -35,9 +38,9 @@ export function parseYaml(source: string): YamlFile {
   if (syntax.length > 0) return { value: undefined, faults: syntax };
   try {
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
-    const placeAll = (faults: readonly ConfigFault[]) =>
-      faults
-        .map((fault) => place(fault, document, lines))
+    const placeAll = <T extends { readonly path: string }>(found: readonly T[]) =>
+      found
+        .map((one) => ({ ...one, ...placeOf(one.path, document, lines) }))
         .sort((a, b) => a.line - b.line || a.column - b.column);
     return { value, faults: undefined, place: placeAll };
   } catch (error) {
@@ -46,19 +49,19 @@ export function parseYaml(source: string): YamlFile {
   }
 }
 
-function placeAt(lines: LineCounter, offset: number): { line: number; column: number } {
+function placeAt(lines: LineCounter, offset: number): Place {
   const { line, col } = lines.linePos(offset);
   return { line: Math.max(1, line), column: Math.max(1, col) };
 }
 
-/** The place of a fault: its key where there is one, else the nearest node that holds it. */
-function place(fault: ConfigFault, document: Document, lines: LineCounter): PlacedFault {
-  const keys = fault.path === "" ? [] : fault.path.split(".");
+/** The place of a path: its key where there is one, else the nearest node that holds it. */
+function placeOf(path: string, document: Document, lines: LineCounter): Place {
+  const keys = path === "" ? [] : path.split(".");
   for (let depth = keys.length; depth >= 0; depth--) {
     const offset = offsetOf(document, keys.slice(0, depth));
-    if (offset !== undefined) return { ...fault, ...placeAt(lines, offset) };
+    if (offset !== undefined) return placeAt(lines, offset);
   }
-  return { ...fault, line: 1, column: 1 };
+  return { line: 1, column: 1 };
 }
 
 function offsetOf(document: Document, keys: readonly string[]): number | undefined {

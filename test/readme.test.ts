@@ -51,6 +51,10 @@ const COMMANDS: Record<string, () => void> = {
   "curl -s http://10.0.0.7:8000/metrics | npx plimsoll score -": () =>
     expect(helpOf("score")).toContain("standard input"),
   "npx plimsoll check plimsoll.yaml": () => expect(helpOf("check")).toContain("<config>"),
+  "npx plimsoll check --from-epp epp.yaml > plimsoll.yaml": () =>
+    expect(helpOf("check")).toContain("--from-epp"),
+  "npm run docs": () => expect(pkg.scripts.docs).toContain("typedoc"),
+  "npm run test:recipes": () => expect(pkg.scripts["test:recipes"]).toContain("recipes"),
   "npx plimsoll sim --list": () => expect(cli("sim", "--list").stdout).toContain("thundering-herd"),
   "npx plimsoll sim thundering-herd --compare original,plimsoll": () =>
     expect(

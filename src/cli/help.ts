@@ -73,7 +73,16 @@ serve has more: listen, admin, endpointsFile, dns, flow, affinity, headers, retr
 timeouts, limits, inBand; see the schema plimsoll/schema.json. A secret is named
 \${NAME} in a URL or a header, and stands in the environment.
 
-Faults are printed as FILE:LINE:COLUMN: what is wrong, and exit with 1.`;
+Faults are printed as FILE:LINE:COLUMN: what is wrong, and exit with 1.
+
+With --from-epp, the file is the config of an llm-d or Gateway API Inference Extension
+EPP, or a ConfigMap or a chart's values that hold one; - is standard input. What it is
+here goes to standard output; what does not map, and why, to standard error.
+
+Examples:
+  plimsoll check plimsoll.yaml
+  plimsoll check --from-epp epp.yaml > plimsoll.yaml
+  kubectl get configmap epp -o yaml | plimsoll check --from-epp -`;
 
 /** After `plimsoll sim --help`. */
 export const SIM_HELP = `

@@ -8,6 +8,7 @@ import { PlimsollError } from "../errors";
 import { ENGINES } from "../telemetry/engines";
 import { printFaults } from "../yaml-file";
 import { type FileConfig, printSettings, readConfigText } from "./config-file";
+import { checkEpp } from "./epp/check";
 import { CHECK_HELP, OVERVIEW, SCORE_HELP, SERVE_HELP, SIM_HELP, WATCH_HELP } from "./help";
 import { type ConfigFlags, loadConfig, UsageError } from "./load-config";
 import { scorePages, scoreRecording } from "./score";
@@ -28,6 +29,7 @@ interface Flags extends ConfigFlags {
   host?: string;
   port?: number;
   adminPort?: number;
+  fromEpp?: boolean;
 }
 
 const engineOption = () =>
@@ -96,6 +98,7 @@ function program(setExit: (code: number) => void): Command {
   plimsoll
     .command("check <config>")
     .description("all faults of a config file, or what it resolves to")
+    .option("--from-epp", "the file is an EPP's (EndpointPickerConfig): print what it is here")
     .addOption(jsonOption())
     .addHelpText("after", CHECK_HELP)
     .action(async (file: string, flags: Flags) => setExit(await runCheck(file, flags)));
@@ -179,8 +182,9 @@ async function runScore(files: string[], flags: Flags): Promise<number> {
 }
 
 async function runCheck(file: string, flags: Flags): Promise<number> {
-  const { config, faults } = readConfigText(await readFile(file, "utf8"));
   const isJson = flags.json === true;
+  if (flags.fromEpp) return checkEpp(file, isJson);
+  const { config, faults } = readConfigText(await readFile(file, "utf8"));
   if (config === undefined) {
     process.stdout.write(
       `${isJson ? JSON.stringify({ file, faults }) : printFaults(file, faults)}\n`,

@@ -7,6 +7,7 @@ import { EndpointPool } from "../pool";
 import { readExposition } from "../telemetry/exposition";
 import { table } from "../text-table";
 import type { FileConfig } from "./config-file";
+import { readInput } from "./input";
 import { type ReplayReport, replay } from "./replay";
 import { clean, paintFor, sparkline } from "./text";
 import { type About, render } from "./view";
@@ -51,12 +52,6 @@ export async function scorePages(files: readonly string[], options: ScoreOptions
   }
   const isUnread = snapshot.endpoints.some(({ state }) => state === "unusable");
   return snapshot.saturation >= 1 || snapshot.failedOpen || isUnread ? 1 : 0;
-}
-
-async function readInput(): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk));
-  return Buffer.concat(chunks);
 }
 
 /** Judges a recording. Resolves to the exit code. */

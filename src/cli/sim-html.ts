@@ -7,6 +7,8 @@ export interface PageData {
   readonly reports: readonly Report[];
   /** The scenario as it was run. */
   readonly scenario: unknown;
+  /** What each report is called, where its policy does not tell it from the others. */
+  readonly titles?: readonly string[];
 }
 
 /** The page with `data` in it; `<` is escaped, so that nothing in it can end the script element. */

@@ -130,7 +130,11 @@ async function write(
   }
   if (flags.html !== undefined) {
     const page = await readFile(new URL("./web/sim.html", import.meta.url), "utf8");
-    await writeFile(flags.html, embedReports(page, { reports, scenario: jobs[0]?.tree ?? {} }));
+    const titles = jobs.map(({ title, swept }) =>
+      swept === undefined ? title : `${title}, ${swept.path}=${String(swept.value)}`,
+    );
+    const scenario = jobs[0]?.tree ?? {};
+    await writeFile(flags.html, embedReports(page, { reports, scenario, titles }));
   }
   if (flags.json) {
     const all = reports.map((report, i) => {

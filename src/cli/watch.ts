@@ -67,6 +67,8 @@ class Watcher {
       // One look should not wait for its turn in a long interval.
       random: options.once ? () => 0 : undefined,
     });
+    // One look at each: what came within the timeout is as fresh as it gets.
+    if (options.once) this.#pool.setDefaultStaleness(3 * (config.timeout ?? 1000));
     const ids = this.#scraper.targets.map(({ id }) => id);
     this.#recorder =
       record === undefined

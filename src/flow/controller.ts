@@ -217,11 +217,14 @@ export class FlowController {
   }
 
   #check(options: AdmitOptions): { band: number; ttlMs: number } {
-    const faults: ConfigFault[] = [];
     const { names, ttlMs: longest } = this.#options;
     const { priority = names.length - 1, ttl } = options;
     const band = typeof priority === "number" ? priority : names.indexOf(priority);
-    if (!(band in names)) {
+    const isBand = Number.isInteger(band) && band >= 0 && band < names.length;
+    // Nearly every request is right, and is told so without any garbage.
+    if (isBand && ttl === undefined && isRequest(options)) return { band, ttlMs: longest };
+    const faults: ConfigFault[] = [];
+    if (!isBand) {
       const rule = `must be one of ${names.map(describeValue).join(", ")}, or an index of them`;
       faults.push({ path: "priority", value: priority, rule });
     }
@@ -310,19 +313,36 @@ class LeasePermit implements Permit {
   }
 }
 
-/** What `pick` is asked with: a fault here must not come up when it is this request's turn. */
+const isTime = (value: unknown) => typeof value === "number" && !Number.isNaN(value);
+const isText = (value: unknown) => typeof value === "string";
+const isIds = (value: unknown) => Array.isArray(value) || value instanceof Set;
+const isFunction = (value: unknown) => typeof value === "function";
+
+/** What `pick` is asked with, and what is right. */
+const REQUEST_RULES = [
+  ["deadline", isTime, "must be a time in ms"],
+  ["flow", isText, "must be a text"],
+  ["exclude", isIds, "must be a list or a Set of endpoint ids"],
+  ["among", isIds, "must be a list or a Set of endpoint ids"],
+  ["score", isFunction, "must be a function"],
+] as const;
+
+function isRequest({ deadline, flow, exclude, among, score }: AdmitOptions): boolean {
+  return (
+    (deadline === undefined || isTime(deadline)) &&
+    (flow === undefined || isText(flow)) &&
+    (exclude === undefined || isIds(exclude)) &&
+    (among === undefined || isIds(among)) &&
+    (score === undefined || isFunction(score))
+  );
+}
+
+/** A fault here must not come up when it is this request's turn. */
 function checkRequest(options: AdmitOptions, faults: ConfigFault[]): void {
-  const { deadline, flow, exclude, among, score } = options;
-  const check = (path: string, value: unknown, isRight: boolean, rule: string) => {
-    if (value !== undefined && !isRight) faults.push({ path, value, rule });
-  };
-  const isTime = typeof deadline === "number" && !Number.isNaN(deadline);
-  check("deadline", deadline, isTime, "must be a time in ms");
-  check("flow", flow, typeof flow === "string", "must be a text");
-  const isIds = (ids: unknown) => Array.isArray(ids) || ids instanceof Set;
-  check("exclude", exclude, isIds(exclude), "must be a list or a Set of endpoint ids");
-  check("among", among, isIds(among), "must be a list or a Set of endpoint ids");
-  check("score", score, typeof score === "function", "must be a function");
+  for (const [path, isRight, rule] of REQUEST_RULES) {
+    const value = options[path];
+    if (value !== undefined && !isRight(value)) faults.push({ path, value, rule });
+  }
 }
 
 function cancelled(signal: WaitSignal): AdmissionError {

@@ -60,6 +60,11 @@ export class HoldOffs {
     this.#entries.delete(id);
   }
 
+  /** Whether nobody has refused anything lately; then no clock need be read. */
+  get isEmpty(): boolean {
+    return this.#entries.size === 0;
+  }
+
   /** Who is held off at `now`. */
   heldAt(now: number): ReadonlySet<string> {
     if (now >= this.#latest || this.#entries.size === 0) return NOBODY;

@@ -2,6 +2,17 @@
 
 export type { RouterSettings } from "./config";
 export type {
+  Address,
+  AffinitySettings,
+  HeaderSettings,
+  LimitSettings,
+  RetrySettings,
+  TimeoutSettings,
+} from "./config-fields";
+export type { DnsSource } from "./dns-options";
+export type { RoutedEndpoint } from "./endpoints";
+export type { GateStats } from "./gates";
+export type {
   AffinityKey,
   AffinityOptions,
   DnsSourceOptions,

@@ -52,6 +52,7 @@ export class PoolView implements AdmissionSource {
 
   saturation(aggregation: Aggregation): number {
     const { pool, holdOffs } = this.#context;
+    if (this.#ids === undefined && holdOffs.isEmpty) return pool.saturation(aggregation);
     const now = pool.now();
     const held = holdOffs.heldAt(now);
     if (this.#ids === undefined && held.size === 0) return pool.saturation(aggregation);
@@ -81,8 +82,9 @@ export class PoolView implements AdmissionSource {
   lease(request: LeaseRequest): Lease | undefined {
     const { pool, holdOffs, onDecision } = this.#context;
     const { tokens } = request;
-    const held = holdOffs.heldAt(pool.now());
-    const exclude = union(request.exclude, held);
+    const exclude = holdOffs.isEmpty
+      ? request.exclude
+      : union(request.exclude, holdOffs.heldAt(pool.now()));
     const prefer = this.#preferred(request.prefer, exclude);
     const pick = pool.pick({ tokens, prefer, exclude, among: this.#ids });
     if (pick === undefined) return undefined;
@@ -90,14 +92,12 @@ export class PoolView implements AdmissionSource {
     return pool.acquire(pick.endpoint.id, { tokens });
   }
 
-  #preferred(
-    session: string | undefined,
-    exclude: ReadonlySet<string> | undefined,
-  ): string | undefined {
+  #preferred(session: string | undefined, exclude: LeaseRequest["exclude"]): string | undefined {
     if (session === undefined) return undefined;
     const { pool, rendezvous } = this.#context;
     const isOut = ({ id }: Endpoint) =>
-      exclude?.has(id) === true || (this.#ids !== undefined && !this.#ids.has(id));
+      (exclude !== undefined && hasId(exclude, id)) ||
+      (this.#ids !== undefined && !this.#ids.has(id));
     return rendezvous.choose(session, pool.candidates(), isOut)?.id;
   }
 }

@@ -246,15 +246,15 @@ export class Engine {
 
   /** Finds what the cache holds of a prompt. At least one token is left to compute. */
   #reuse(job: Job): void {
-    const { prefix, prefixChunkTokens = 0, promptTokens } = job.request;
-    if (!this.model.prefixCache || prefix === undefined || prefixChunkTokens <= 0) return;
-    for (const hash of prefix) {
+    const { prefix = [], promptTokens } = job.request;
+    const chunkTokens = this.#chunkTokensOf(job);
+    for (const hash of chunkTokens > 0 ? prefix : []) {
       const chunk = this.blocks.find(hash);
-      if (chunk === undefined || job.computed + prefixChunkTokens >= promptTokens) return;
+      if (chunk === undefined || job.computed + chunkTokens >= promptTokens) return;
       this.blocks.use(chunk);
       job.chunks.push(chunk);
       job.sharedBlocks += chunk.blocks;
-      job.computed += prefixChunkTokens;
+      job.computed += chunkTokens;
     }
   }
 
@@ -345,11 +345,12 @@ export class Engine {
 
   /** What was computed of a known prefix is there for others from now on. */
   #shareChunks(job: Job): void {
-    const { prefix, prefixChunkTokens = 0 } = job.request;
-    if (!this.model.prefixCache || prefix === undefined || prefixChunkTokens <= 0) return;
-    const blocks = this.#blocksFor(prefixChunkTokens);
+    const { prefix = [] } = job.request;
+    const chunkTokens = this.#chunkTokensOf(job);
+    if (chunkTokens === 0) return;
+    const blocks = this.#blocksFor(chunkTokens);
     while (job.chunks.length < prefix.length) {
-      const end = (job.chunks.length + 1) * prefixChunkTokens;
+      const end = (job.chunks.length + 1) * chunkTokens;
       if (end > Math.min(job.computed, job.request.promptTokens)) return;
       const hash = prefix[job.chunks.length] as number; // below the length
       const chunk = this.blocks.share(hash, blocks);
@@ -359,6 +360,14 @@ export class Engine {
       job.privateBlocks -= blocks;
       job.sharedBlocks += blocks;
     }
+  }
+
+  /** Tokens of a chunk of its prompt that can be shared: whole blocks; 0: none. */
+  #chunkTokensOf(job: Job): number {
+    const { blockSize, prefixCache } = this.model;
+    const { prefix, prefixChunkTokens = 0 } = job.request;
+    if (!prefixCache || prefix === undefined) return 0;
+    return Math.floor(prefixChunkTokens / blockSize) * blockSize;
   }
 
   #publish(): void {

@@ -3,6 +3,7 @@
 
 import { Engine } from "./engine";
 import type { EventQueue } from "./events";
+import type { FaultKind } from "./scenario";
 import type { ResolvedEndpoint, ResolvedFault } from "./scenario-reader";
 
 /** An engine with everything that is true of it. */
@@ -11,8 +12,8 @@ export class Member {
   readonly index: number;
   readonly spec: ResolvedEndpoint;
   readonly engine: Engine;
-  /** Its readings fail. */
-  scrapesFail = false;
+  /** How many faults of each kind it has now; they may overlap. */
+  readonly faults: Record<FaultKind, number> = { dies: 0, hangs: 0, slow: 0, "scrape-outage": 0 };
   /** Requests that any router has sent to it and that have not ended, wires included. */
   inFlight = 0;
   /** Prompt tokens of those of them whose first token is not there yet. */
@@ -37,8 +38,6 @@ export class Member {
 export class Fleet {
   readonly members: readonly Member[];
   readonly byId: ReadonlyMap<string, Member>;
-  /** Tells that an engine came back or went, for whoever waits for that. */
-  onChange: () => void = () => {};
 
   constructor(
     endpoints: readonly ResolvedEndpoint[],
@@ -59,17 +58,20 @@ export class Fleet {
   }
 
   #begin({ kind, factor }: ResolvedFault, member: Member): void {
-    if (kind === "dies") member.engine.die();
-    else if (kind === "hangs") member.engine.hang();
-    else if (kind === "slow") member.engine.slowness *= factor;
-    else member.scrapesFail = true;
-    this.onChange();
+    const { engine, faults } = member;
+    faults[kind]++;
+    if (kind === "dies" && faults.dies === 1) engine.die();
+    else if (kind === "hangs") engine.hang();
+    else if (kind === "slow") engine.slowness *= factor;
   }
 
   #end({ kind, factor }: ResolvedFault, member: Member): void {
-    if (kind === "dies" || kind === "hangs") member.engine.recover();
-    else if (kind === "slow") member.engine.slowness /= factor;
-    else member.scrapesFail = false;
-    this.onChange();
+    const { engine, faults } = member;
+    faults[kind]--;
+    if (kind === "slow") engine.slowness = faults.slow === 0 ? 1 : engine.slowness / factor;
+    if (kind !== "dies" && kind !== "hangs") return;
+    if (faults.dies > 0 || (faults.hangs > 0 && kind === "hangs")) return;
+    engine.recover();
+    if (faults.hangs > 0) engine.hang();
   }
 }

@@ -188,8 +188,8 @@ export class Router {
       const id = this.#chooser({ tokens, exclude });
       flight.lease = id === undefined ? undefined : this.pool.acquire(id, { tokens });
     }
-    if (flight.lease === undefined) this.#host.rejected(flight, "no-endpoints");
-    else this.#send(flight);
+    if (flight.lease !== undefined) this.#send(flight);
+    else this.#host.rejected(flight, exclude.size > 0 ? "endpoint-failed" : "no-endpoints");
   }
 
   #send(flight: Flight): void {
@@ -275,7 +275,7 @@ export class Router {
       // One draw per reading, whatever comes of it.
       const isLost = this.#wires.next() < loss;
       const reading = this.pool.beginReading(member.id);
-      if (isLost || member.scrapesFail) return;
+      if (isLost || member.faults["scrape-outage"] > 0) return;
       this.#queue.after(latency / 2, () => {
         const sample = sampleOf(member);
         if (sample === undefined) return;
@@ -287,7 +287,8 @@ export class Router {
     };
     // The first reading comes at once, as a router waits for it before it is ready.
     const sample = sampleOf(member);
-    if (sample !== undefined && !member.scrapesFail) this.pool.report(member.id, sample);
+    if (sample !== undefined && member.faults["scrape-outage"] === 0)
+      this.pool.report(member.id, sample);
     this.#queue.at(phase === "aligned" ? interval : this.#wires.next() * interval, read);
   }
 

@@ -76,6 +76,18 @@ describe("a run", () => {
     await plimsoll(["sim", ...SHORT, "--csv", csv]);
     expect(readFileSync(csv, "utf8")).toMatch(/^time_ms,saturation,/);
   });
+
+  test("writes a page with the reports in it, each with a title that tells it from the others", async () => {
+    const html = join(folder, "run.html");
+    const { code } = await plimsoll(["sim", ...SHORT, "--sweep", "routers=1,2", "--html", html]);
+    expect(code).toBe(0);
+    const page = readFileSync(html, "utf8");
+    const json = /id="plimsoll-reports">(.*?)<\/script>/s.exec(page)?.[1] ?? "";
+    const { reports, titles } = JSON.parse(json) as { reports: Report[]; titles: string[] };
+    expect(reports.map(({ routers }) => routers)).toEqual([1, 2]);
+    expect(titles).toEqual(["plimsoll, routers=1", "plimsoll, routers=2"]);
+    expect(page).not.toMatch(/(src|href)="https?:/);
+  });
 });
 
 describe("traces", () => {

@@ -44,7 +44,7 @@ describe.each(["50ms", "200ms", "1s", "5s"])("thundering-herd, scrape every %s",
     expect(pool.p99 / measure(scenario, "oracle").p99).toBeLessThan(limit);
   });
 
-  test.runIf(interval !== "50ms")("the original's signal is at least 4 times worse", () => {
+  test("the original's signal is at least 4 times worse with one router", () => {
     const scenario = named("thundering-herd", 1, interval);
     expect(measure(scenario, "original").p99 / measure(scenario, "plimsoll").p99).toBeGreaterThan(
       4,

@@ -232,6 +232,15 @@ describe("the prefix cache", () => {
     expect([engine.blocks.find(1), engine.blocks.find(2)?.hash]).toEqual([undefined, 2]);
   });
 
+  test("only whole blocks are shared", () => {
+    const { engine, submit, run, queue } = setUp({ p: 1 });
+    const shared = { promptTokens: 100, outputTokens: 1, prefix: [1], prefixChunkTokens: 60 };
+    submit("a", shared);
+    queue.at(1000, () => submit("b", shared));
+    run();
+    expect([engine.counts.hitTokens, engine.blocks.cached]).toEqual([48, 3]);
+  });
+
   test("can be turned off", () => {
     const { engine, submit, run, queue } = setUp({ prefixCache: false });
     submit("a", prompt([1, 2], 140));

@@ -191,6 +191,37 @@ describe("the router side", () => {
     expect([report.ttftMs.p50, report.ttftMs.max]).toEqual([20, 60]);
   });
 
+  test("faults that overlap end with the last of them", () => {
+    const busyUntil = (faults: Scenario["faults"]) => {
+      const { series } = runOnce({ ...BASE, faults });
+      const running = series.endpoints[0]?.running ?? [];
+      const idle = series.timesMs.filter(
+        (time, i) => time > 1500 && time < 9000 && running[i] === 0,
+      );
+      return [Math.min(...idle), Math.max(...idle)].map((time) => Math.round(time / 1000));
+    };
+    const dies = (at: string, time: string) => ({
+      kind: "dies" as const,
+      at,
+      for: time,
+      endpoints: [0],
+    });
+    expect(busyUntil([dies("2s", "2s"), dies("3s", "4s")])).toEqual([2, 7]);
+    const slow = (at: string, time: string) => ({
+      kind: "slow" as const,
+      at,
+      for: time,
+      factor: 3,
+    });
+    const { ttftMs } = runOnce({ ...lone, faults: [slow("500ms", "1s"), slow("800ms", "5s")] });
+    expect([ttftMs.p50, ttftMs.max]).toEqual([10 + 3 * 10, 10 + 9 * 10]);
+  });
+
+  test("a request that no engine can ever hold has failed, not found nobody", () => {
+    const report = runOnce({ ...BASE, endpoints: [{ preset: H100, kvBlocks: 1 }] });
+    expect(Object.keys(report.rejections)).toEqual(["endpoint-failed"]);
+  });
+
   test("a dying engine loses what has begun, and the rest is tried elsewhere", () => {
     const report = runOnce({ ...BASE, faults: [{ kind: "dies", at: "5s", endpoints: [0] }] });
     expect(report.rejections["endpoint-failed"]).toBeGreaterThan(0);

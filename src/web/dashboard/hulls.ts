@@ -64,7 +64,7 @@ export class Hulls {
     style.paddingBottom = `${afterPx}px`;
     const columns = Math.min(this.#windowed.perLine, Math.max(1, this.#endpoints.length));
     style.gridTemplateColumns = `repeat(${columns}, minmax(0, ${MOST_PX}px))`;
-    this.#vessels.setNames(shown.map(({ shortName }) => shortName));
+    this.#vessels.setNames(shown.map(({ shortName }) => ({ name: shortName })));
     this.#vessels.show(shown.map((endpoint) => this.#stateOf(endpoint)));
     const { length } = this.#endpoints;
     const what = length === 0 ? "none" : `${first + 1} to ${end} of ${length}`;

@@ -2,16 +2,9 @@
 
 import type { Report } from "../../sim/report";
 import { Chart, type ChartData } from "../shared/chart";
-import { type VesselState, Vessels } from "../shared/vessels";
+import { type VesselName, type VesselState, Vessels } from "../shared/vessels";
 import { POLICY_OPTIONS } from "./fields";
-
-/** Ranges of both charts, the same for both runs. */
-export interface Ranges {
-  readonly saturation: readonly [number, number];
-  readonly ttft: readonly [number, number];
-  /** When the longer one ends, in seconds. */
-  readonly end: number;
-}
+import type { Ranges } from "./ranges";
 
 /** So many times the fair share, and at least this many, are a herd. */
 const HERD_FACTOR = 3;
@@ -20,6 +13,7 @@ const LEAST_HERD = 8;
 /** One of the two runs. */
 export class Column {
   readonly policy: HTMLSelectElement;
+  readonly #reportChoice: HTMLSelectElement;
   readonly #progress: HTMLProgressElement;
   readonly #headline: readonly HTMLElement[];
   readonly #vessels: Vessels;
@@ -31,6 +25,7 @@ export class Column {
     const name = side.toUpperCase();
     host.innerHTML = `
       <h2 id="title-${side}">Run ${name}</h2>
+      <label class="report-choice" hidden>Report shown as run ${name} <select></select></label>
       <label>Policy of run ${name} <select></select></label>
       <progress max="1" value="0" aria-label="Progress of run ${name}"></progress>
       <dl class="headline">
@@ -38,7 +33,7 @@ export class Column {
         <div><dt>Goodput</dt><dd>-</dd></div>
         <div><dt>Largest herd</dt><dd>-</dd></div>
       </dl>
-      <ul class="vessels" aria-label="Endpoints of run ${name}: level is the load, the dashed line is the ideal"></ul>
+      <ul class="vessels" aria-label="Endpoints of run ${name}: level is the load, the dashed line is the ideal; above it, requests just sent"></ul>
       <h3>Saturation</h3>
       <div class="chart"></div>
       <p class="key"><span><i style="border-color: var(--water)"></i>as the routers see it</span><span><i style="border-color: var(--soft); border-top-style: dashed"></i>as it is</span></p>
@@ -46,7 +41,10 @@ export class Column {
       <div class="chart"></div>
       <p class="key"><span><i style="border-color: var(--water)"></i>mean</span><span><i style="border-color: var(--soft); border-top-style: dashed"></i>longest</span></p>`;
     const find = <T extends Element>(selector: string) => host.querySelector<T>(selector) as T; // made above
-    this.policy = find<HTMLSelectElement>("select");
+    [this.#reportChoice, this.policy] = [
+      find<HTMLSelectElement>(".report-choice select"),
+      find<HTMLSelectElement>("label:not(.report-choice) select"),
+    ];
     this.policy.append(...POLICY_OPTIONS.map(({ value, label }) => new Option(label, value)));
     this.#progress = find<HTMLProgressElement>("progress");
     this.#headline = [...host.querySelectorAll<HTMLElement>("dd")];
@@ -103,6 +101,20 @@ export class Column {
     );
   }
 
+  /** Lets people choose which of many reports is shown here. */
+  offerReports(titles: readonly string[], chosen: number, choose: (index: number) => void): void {
+    const select = this.#reportChoice;
+    select.replaceChildren(...titles.map((title, i) => new Option(title, String(i))));
+    select.value = String(chosen);
+    select.onchange = () => choose(Number(select.value));
+    select.parentElement?.removeAttribute("hidden");
+  }
+
+  /** The page shows its own runs from now on. */
+  withdrawReports(): void {
+    this.#reportChoice.parentElement?.setAttribute("hidden", "");
+  }
+
   setProgress(share: number): void {
     this.#progress.value = share;
   }
@@ -156,11 +168,6 @@ export class Column {
 }
 
 /** What stands under a vessel: its number, and the GPU, which tells mixed engines apart. */
-function nameOf(kind: string, i: number): string {
-  return `${i} ${gpuOf(kind)}`.trim();
-}
-
-/** H100 of `llama-3.1-8b/H100/tp1 (derived)`. */
-function gpuOf(kind: string): string {
-  return kind.split("/")[1] ?? "";
+function nameOf(kind: string, i: number): VesselName {
+  return { name: String(i), detail: kind.split("/")[1] ?? "" };
 }

@@ -21,16 +21,22 @@ export interface FieldSpec {
   readonly isWide?: boolean;
 }
 
+/** A list of the scenario. */
+export interface ListSpec {
+  readonly path: string;
+  /** What an entry is called. */
+  readonly entry: string;
+  /** A new entry. */
+  readonly blank: Readonly<Record<string, unknown>>;
+  /** There may be none of them. */
+  readonly mayBeEmpty?: boolean;
+}
+
 /** Fields that belong together; those of a list are shown once per entry. */
 export interface GroupSpec {
   readonly title: string;
   readonly fields: readonly FieldSpec[];
-  /** Path of a list, what an entry is called, and a new one. */
-  readonly list?: {
-    readonly path: string;
-    readonly entry: string;
-    readonly blank: Readonly<Record<string, unknown>>;
-  };
+  readonly list?: ListSpec;
   readonly isOpen?: boolean;
 }
 
@@ -61,7 +67,7 @@ export const GROUPS: readonly GroupSpec[] = [
     title: "Routers and telemetry",
     isOpen: true,
     fields: [
-      text("duration", "Duration (such as 60s)"),
+      text("duration", "Duration", "such as 60s"),
       number("routers", "Routers", 1, 16, "1"),
       text("scrape.interval", "Scrape interval", "200ms"),
       text("scrape.latency", "Scrape latency", "4ms"),
@@ -102,6 +108,14 @@ export const GROUPS: readonly GroupSpec[] = [
       select("flow.mode", "Mode", "queue", "queue", "shed"),
       text("slo.ttft", "SLO: time to first token", "500ms"),
       text("slo.tpot", "SLO: time per token", "50ms"),
+    ],
+  },
+  {
+    title: "Priority bands",
+    list: { path: "flow.bands", entry: "Band", blank: { maxRequests: 5000 }, mayBeEmpty: true },
+    fields: [
+      text("name", "Name", "its place, from 0"),
+      number("maxRequests", "May wait (requests)", 0, 1_000_000, "5000"),
     ],
   },
   {
@@ -163,9 +177,11 @@ export const GROUPS: readonly GroupSpec[] = [
       number("arrival.timeScale", "Trace: time scale", 0.001, 1000, "1", 0.001),
       number("prompt.mean", "Prompt, mean (tokens)", 1, 200_000),
       number("prompt.cv", "Prompt, variation (CV)", 0, 10, "0", 0.1),
+      number("prompt.min", "Prompt, shortest", 1, 1_000_000, "1"),
       number("prompt.max", "Prompt, longest", 1, 1_000_000),
       number("output.mean", "Answer, mean (tokens)", 1, 100_000),
       number("output.cv", "Answer, variation (CV)", 0, 10, "0", 0.1),
+      number("output.min", "Answer, shortest", 1, 1_000_000, "1"),
       number("output.max", "Answer, longest", 1, 1_000_000),
       number("sharedPrefix.tokens", "Shared beginning (tokens)", 1, 100_000),
       number("sharedPrefix.variants", "Shared beginnings", 1, 10_000, "1"),
@@ -179,6 +195,7 @@ export const GROUPS: readonly GroupSpec[] = [
       path: "faults",
       entry: "Fault",
       blank: { kind: "dies", at: "20s", for: "10s", endpoints: [0] },
+      mayBeEmpty: true,
     },
     fields: [
       select("kind", "Kind", "", "dies", "hangs", "slow", "scrape-outage"),

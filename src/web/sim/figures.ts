@@ -3,16 +3,18 @@
 import type { Report } from "../../sim/report";
 import { reportRows } from "../../sim/report-text";
 
-/** Fills `host` with a table. */
-export function showFigures(host: HTMLElement, reports: readonly (Report | undefined)[]): void {
+/** Fills `host` with a table; the columns are called by `titles`, or else by their policies. */
+export function showFigures(
+  host: HTMLElement,
+  reports: readonly (Report | undefined)[],
+  titles: readonly string[] = reports.map((report) => report?.policy ?? "-"),
+): void {
   // It scrolls sideways where it is narrow, so the keyboard must reach it.
   host.tabIndex = 0;
   const table = document.createElement("table");
   const head = table.createTHead().insertRow();
-  head.append(headerCell("figure", "col"));
-  for (const [i, report] of reports.entries()) {
-    head.append(headerCell(`${"AB"[i]}: ${report?.policy ?? "-"}`, "col"));
-  }
+  head.append(headerCell("Figure", "col"));
+  for (const [i, title] of titles.entries()) head.append(headerCell(`${"AB"[i]}: ${title}`, "col"));
   const body = table.createTBody();
   for (const { title, cell, value, better } of reportRows(
     reports.filter((report) => report !== undefined),

@@ -1,8 +1,10 @@
 // The controls: a field for every part of the scenario, made from fields.ts, and the faults beside them.
 
 import type { ConfigFault } from "../../errors";
-import { type FieldSpec, GROUPS, type GroupSpec } from "./fields";
-import { type Tree, valueAt, withValue } from "./tree";
+import { type FieldSpec, GROUPS, type GroupSpec, type ListSpec } from "./fields";
+import { withChange } from "./form-changes";
+import { element, makeInput, readInput, shownValue } from "./inputs";
+import { type Tree, valueAt } from "./tree";
 
 /** What the form tells. */
 export interface FormHost {
@@ -43,7 +45,7 @@ export class ScenarioForm {
     for (const [i, { path, rule }] of faults.entries()) {
       const field = this.#findField(path);
       if (field === null) {
-        rest.push(`${path}: ${rule}`);
+        rest.push(path === "" ? rule : `${path}: ${rule}`);
         continue;
       }
       const note = element("span", { className: "fault", id: `fault-${i}`, textContent: rule });
@@ -79,34 +81,45 @@ export class ScenarioForm {
     }
     const entries = valueAt(this.#tree, list.path);
     const all = Array.isArray(entries) ? entries : [];
-    for (const i of all.keys())
-      details.append(this.#makeEntry(list.path, list.entry, fields, i, all));
+    for (const i of all.keys()) details.append(this.#makeEntry(list, fields, i, all));
     const add = element("button", {
       type: "button",
       textContent: `Add ${list.entry.toLowerCase()}`,
     });
-    add.addEventListener("click", () => this.#change(list.path, [...all, list.blank], true));
+    add.dataset.add = list.path;
+    add.addEventListener("click", () => {
+      this.#change(list.path, [...all, list.blank]);
+      this.#redraw(`[data-path^="${list.path}.${all.length}."]`);
+    });
     details.append(add);
     return details;
   }
 
-  #makeEntry(path: string, name: string, fields: readonly FieldSpec[], i: number, all: unknown[]) {
+  #makeEntry(list: ListSpec, fields: readonly FieldSpec[], i: number, all: readonly unknown[]) {
+    const { path, entry: name, mayBeEmpty = false } = list;
     const set = element("fieldset", {});
     set.append(element("legend", { textContent: `${name} ${i + 1}` }));
     set.append(this.#makeFields(fields, `${path}.${i}.`));
     if (path === "traffic") set.append(this.#makeTraceInput(i));
-    if (all.length > 1 || path === "faults") {
+    if (all.length > 1 || mayBeEmpty) {
       const remove = element("button", {
         type: "button",
         textContent: `Remove ${name.toLowerCase()} ${i + 1}`,
       });
       const rest = all.filter((_, k) => k !== i);
-      remove.addEventListener("click", () =>
-        this.#change(path, rest.length > 0 ? rest : undefined, true),
-      );
+      remove.addEventListener("click", () => {
+        this.#change(path, rest.length > 0 ? rest : undefined);
+        this.#redraw(`[data-add="${path}"]`);
+      });
       set.append(remove);
     }
     return set;
+  }
+
+  /** Shows the scenario anew; the focus, whose element is gone, goes to `selector`. */
+  #redraw(selector: string): void {
+    this.show(this.#tree);
+    this.#root.querySelector<HTMLElement>(selector)?.focus();
   }
 
   #makeTraceInput(tenant: number): HTMLElement {
@@ -138,95 +151,25 @@ export class ScenarioForm {
     const value = shownValue(this.#tree, path);
     const field = makeInput(spec, value);
     field.dataset.path = path;
-    field.addEventListener("change", () => this.#change(path, readInput(spec, field), false));
+    field.addEventListener("change", () => {
+      this.#change(path, readInput(spec, field));
+      // The controller's own fields say nothing once it is off, and switch it on when they are set.
+      if (path === "flow") this.#redraw('[data-path="flow"]');
+      else if (path.startsWith("flow.")) this.#showFlow();
+    });
     if (kind === "check") label.append(field, text);
     else label.append(text, field);
     return label;
   }
 
-  #change(path: string, value: unknown, redraw: boolean): void {
-    let tree = this.#tree;
-    // A length that was one number becomes a mean when its parts are set.
-    for (const part of ["prompt", "output"]) {
-      const holder = path.replace(/\.[^.]+$/, "");
-      const fixed = valueAt(tree, holder);
-      if (holder.endsWith(`.${part}`) && typeof fixed === "number") {
-        tree = withValue(tree, holder, { mean: fixed, cv: 0 });
-      }
-    }
-    if (path.startsWith("flow.") && valueAt(tree, "flow") === true)
-      tree = withValue(tree, "flow", {});
-    if (path.startsWith("flow.ceilings.")) {
-      tree = withValue(tree, "flow.ceilings.policy", "priority-holdback");
-      for (const end of ["min", "max"]) {
-        if (valueAt(tree, `flow.ceilings.${end}`) === undefined)
-          tree = withValue(tree, `flow.ceilings.${end}`, 1);
-      }
-    }
-    tree = withValue(tree, path, value);
-    this.#tree = tree;
-    this.#host.changed(tree);
-    if (redraw) this.show(tree);
+  /** Whether the controller is on, without another field losing the focus. */
+  #showFlow(): void {
+    const box = this.#root.querySelector<HTMLInputElement>('[data-path="flow"]');
+    if (box !== null) box.checked = shownValue(this.#tree, "flow") === true;
   }
-}
 
-/** What a field shows of a tree: a length that is one number is its mean; any flow is on. */
-function shownValue(tree: Tree, path: string): unknown {
-  const value = valueAt(tree, path);
-  if (path === "flow") return value !== undefined && value !== false;
-  if (value === undefined && path.endsWith(".mean")) {
-    const fixed = valueAt(tree, path.slice(0, -".mean".length));
-    return typeof fixed === "number" ? fixed : undefined;
+  #change(path: string, value: unknown): void {
+    this.#tree = withChange(this.#tree, path, value);
+    this.#host.changed(this.#tree);
   }
-  return value;
-}
-
-type Input = HTMLInputElement | HTMLSelectElement;
-
-function makeInput(spec: FieldSpec, value: unknown): Input {
-  const { kind, options = [], unset = "", min, max, step } = spec;
-  if (kind === "select") {
-    const select = element("select", {});
-    const none =
-      options.some((one) => one.value === "") || unset === ""
-        ? []
-        : [{ value: "", label: `${unset} (default)` }];
-    select.append(...[...none, ...options].map((one) => new Option(one.label, one.value)));
-    select.value = typeof value === "string" ? value : "";
-    return select;
-  }
-  if (kind === "check") {
-    return element("input", { type: "checkbox", checked: (value ?? unset === "true") === true });
-  }
-  const input = element("input", {
-    type: kind === "number" ? "number" : "text",
-    placeholder: unset,
-  });
-  input.value = value === undefined ? "" : Array.isArray(value) ? value.join(", ") : String(value);
-  if (kind === "number") {
-    input.min = String(min ?? "");
-    input.max = String(max ?? "");
-    input.step = step === undefined ? "any" : String(step);
-    input.inputMode = "decimal";
-  }
-  return input;
-}
-
-function readInput({ kind, unset, path }: FieldSpec, field: Input): unknown {
-  if (field instanceof HTMLInputElement && kind === "check") {
-    return String(field.checked) === unset ? undefined : field.checked;
-  }
-  const text = field.value.trim();
-  if (text === "") return undefined;
-  if (path === "endpoints") return text.split(",").map(Number);
-  const isPlain = /^-?\d+(\.\d+)?$/.test(text);
-  return kind === "number" || (isPlain && path !== "name") ? Number(text) : text;
-}
-
-/** An element with these properties. */
-function element<K extends keyof HTMLElementTagNameMap>(
-  tag: K,
-  properties: Partial<HTMLElementTagNameMap[K]>,
-): HTMLElementTagNameMap[K] {
-  return Object.assign(document.createElement(tag), properties);
 }

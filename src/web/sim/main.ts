@@ -1,28 +1,29 @@
 // The simulator's page: the scenario on one side, two runs of it on the other.
 
-import { stringify } from "yaml";
 import { ConfigError } from "../../errors";
 import type { Report } from "../../sim/report";
-import { reportCsv } from "../../sim/report-text";
 import type { PolicyName } from "../../sim/scenario";
 import { resolveScenario } from "../../sim/scenario-reader";
 import { SCENARIO_NAMES } from "../../sim/scenarios";
 import { readTrace } from "../../sim/traces";
 import "../shared/base.css";
 import "./page.css";
-import { Column, type Ranges } from "./column";
+import { Column } from "./column";
+import { type Embedded, readEmbedded, stateOf, titlesOf } from "./embedded";
+import { enableExports, wireExports } from "./exports";
 import { showFigures } from "./figures";
 import { ScenarioForm } from "./form";
 import type { Fault, FromWorker, ToWorker } from "./messages";
 import { builtIn, fromHash, type PageState, toHash } from "./page-state";
 import { Player } from "./player";
+import { rangesOf } from "./ranges";
 import { type Tree, withValue } from "./tree";
 import SimWorker from "./worker?worker&inline";
 
 const SIDES = ["a", "b"] as const;
 
 function byId<T extends HTMLElement>(id: string): T {
-  return document.getElementById(id) as T; // all of them stand in index.html
+  return document.getElementById(id) as T; // all of them stand in sim.html
 }
 
 /** The page. */
@@ -30,6 +31,8 @@ class Page {
   #state: PageState = fromHash(location.hash);
   #reports: (Report | undefined)[] = [undefined, undefined];
   #workers: Worker[] = [];
+  /** What the columns are called; undefined: by their policies. */
+  #titles: readonly string[] | undefined;
   readonly #scenario = byId<HTMLSelectElement>("scenario");
   readonly #seed = byId<HTMLInputElement>("seed");
   readonly #stop = byId<HTMLButtonElement>("stop");
@@ -41,7 +44,7 @@ class Page {
     traceChosen: (tenant, file) => void this.#takeTrace(tenant, file),
   });
   readonly #player = new Player(
-    { button: byId("play"), slider: byId("time"), clock: byId("clock") },
+    { button: byId("play"), slider: byId("time"), speed: byId("speed"), clock: byId("clock") },
     (step) => {
       for (const column of this.#columns) column.showStep(step);
     },
@@ -74,23 +77,23 @@ class Page {
       this.#showState();
       this.run();
     });
-    this.#wireExports();
+    wireExports({ reports: () => this.#reports, tree: () => this.#state.tree });
     this.#showState();
   }
 
   /** Runs both policies on the same traffic. */
   run(): void {
     this.#endRuns();
-    this.#form.showFaults([]);
-    this.#reports = [undefined, undefined];
-    this.#enableExports();
-    this.#stop.disabled = false;
     const { tree, seed } = this.#state;
+    // What is wrong is said beside its field, and the runs that are shown stay.
     const kinds = this.#check(tree);
     if (kinds === undefined) return;
+    this.#form.showFaults([]);
+    this.#forgetReports(kinds);
+    for (const column of this.#columns) column.withdrawReports();
+    this.#stop.disabled = false;
     this.#workers = SIDES.map((side, i) => {
       const worker = new SimWorker();
-      this.#columns[i]?.clear(kinds);
       worker.addEventListener("message", ({ data }: MessageEvent<FromWorker>) =>
         this.#hear(i, data),
       );
@@ -101,19 +104,40 @@ class Page {
     });
   }
 
-  /** Shows reports that were made elsewhere. */
-  showReports(reports: readonly Report[], tree: Tree): void {
-    const [a, b = a] = reports;
-    if (a === undefined) return;
-    this.#state = { ...this.#state, tree };
-    this.#form.show(tree);
-    byId("description").textContent = `${a.scenario}: a report that was made with plimsoll sim.`;
-    for (const [i, report] of [a, b].entries()) {
-      const policy = this.#columns[i]?.policy;
-      if (policy !== undefined && report !== undefined) policy.value = report.policy;
+  /** Shows reports that were made elsewhere; of more than two, any two. */
+  showEmbedded(data: Embedded): void {
+    const titles = titlesOf(data);
+    const chosen = [0, Math.min(1, titles.length - 1)];
+    const show = () => {
+      this.#endRuns();
+      const [a, b] = chosen.map((i) => data.reports[i]);
+      if (a === undefined || b === undefined) return;
+      this.#state = stateOf(data.scenario, a, b);
+      this.#showState();
+      byId("description").textContent =
+        `${a.scenario}: made with plimsoll sim. Run repeats the first one's scenario here.`;
+      this.#reports = [a, b];
+      this.#titles = chosen.map((i) => titles[i] ?? "");
+      this.#showBoth();
+    };
+    if (titles.length > 2) {
+      for (const [side, column] of this.#columns.entries()) {
+        column.offerReports(titles, chosen[side] ?? 0, (i) => {
+          chosen[side] = i;
+          show();
+        });
+      }
     }
-    this.#reports = [a, b];
-    this.#showBoth();
+    show();
+  }
+
+  #forgetReports(kinds: readonly string[]): void {
+    this.#reports = [undefined, undefined];
+    this.#titles = undefined;
+    for (const column of this.#columns) column.clear(kinds);
+    showFigures(byId("figures"), this.#reports);
+    enableExports(false);
+    this.#player.load(0, 1);
   }
 
   /** The kinds of the engines; undefined when there are faults, which are shown. */
@@ -155,8 +179,8 @@ class Page {
     const reports = this.#reports.filter((report) => report !== undefined);
     const ranges = rangesOf(reports);
     for (const [i, report] of reports.entries()) this.#columns[i]?.show(report, ranges);
-    showFigures(byId("figures"), this.#reports);
-    this.#enableExports();
+    showFigures(byId("figures"), this.#reports, this.#titles);
+    enableExports(true);
     const steps = Math.max(...reports.map(({ series }) => series.timesMs.length));
     this.#player.load(steps, reports[0]?.series.stepMs ?? 1);
     if (!matchMedia("(prefers-reduced-motion: reduce)").matches) this.#player.play();
@@ -178,7 +202,8 @@ class Page {
     }
     byId("description").textContent = String(tree.description ?? "");
     this.#form.show(tree);
-    showFigures(byId("figures"), [undefined, undefined]);
+    this.#form.showFaults([]);
+    this.#forgetReports([]);
   }
 
   async #takeTrace(tenant: number, file: File): Promise<void> {
@@ -198,67 +223,9 @@ class Page {
       ]);
     }
   }
-
-  #wireExports(): void {
-    const csv = (i: number) => () => {
-      const report = this.#reports[i];
-      if (report !== undefined)
-        download(`${report.scenario}-${report.policy}.csv`, reportCsv(report), "text/csv");
-    };
-    byId("export-csv-a").addEventListener("click", csv(0));
-    byId("export-csv-b").addEventListener("click", csv(1));
-    byId("export-json").addEventListener("click", () => {
-      download("plimsoll-reports.json", JSON.stringify(this.#reports), "application/json");
-    });
-    byId("export-yaml").addEventListener("click", () => {
-      download("scenario.yaml", stringify(this.#state.tree), "text/yaml");
-    });
-  }
-
-  #enableExports(): void {
-    const isMissing = this.#reports.some((report) => report === undefined);
-    for (const id of ["export-json", "export-csv-a", "export-csv-b"]) {
-      byId<HTMLButtonElement>(id).disabled = isMissing;
-    }
-  }
-}
-
-/** Ranges that hold both runs. */
-function rangesOf(reports: readonly Report[]): Ranges {
-  const most = (of: (report: Report) => readonly (number | null)[]) =>
-    Math.max(...reports.flatMap((report) => of(report).map((value) => value ?? 0)), 0);
-  const least = (of: (report: Report) => readonly (number | null)[]) =>
-    Math.min(
-      ...reports.flatMap((report) => of(report).map((value) => value ?? Number.POSITIVE_INFINITY)),
-    );
-  const saturation = Math.max(
-    1.5,
-    most(({ series }) => series.saturation),
-    most(({ series }) => series.trueSaturation),
-  );
-  const top = most(({ series }) => series.ttftMaxMs);
-  const bottom = least(({ series }) => series.ttftMeanMs);
-  const decade = (value: number, round: (x: number) => number) => 10 ** round(Math.log10(value));
-  const low = Number.isFinite(bottom) && bottom > 0 ? decade(bottom, Math.floor) : 1;
-  const end = Math.max(...reports.map(({ series }) => (series.timesMs.at(-1) ?? 0) / 1000), 1);
-  return {
-    end,
-    saturation: [0, saturation * 1.05],
-    ttft: [low, Math.max(low * 10, decade(top || 10, Math.ceil))],
-  };
-}
-
-function download(name: string, text: string, type: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 const page = new Page();
-const embedded = document.getElementById("plimsoll-reports")?.textContent;
-if (embedded) {
-  const { reports, scenario } = JSON.parse(embedded) as { reports: Report[]; scenario: Tree }; // plimsoll sim --html writes it
-  page.showReports(reports, scenario);
-} else page.run();
+const embedded = readEmbedded();
+if (embedded === undefined) page.run();
+else page.showEmbedded(embedded);

@@ -4,7 +4,7 @@
 import { POLICY_NAMES } from "../../sim/policy-names";
 import type { PolicyName } from "../../sim/scenario";
 import { SCENARIO_NAMES, SCENARIOS } from "../../sim/scenarios";
-import { leaves, type Tree, valueAt, withValue } from "./tree";
+import { changes, type Tree, withoutHoles, withValue } from "./tree";
 
 /** What is to be run. */
 export interface PageState {
@@ -32,27 +32,15 @@ export function builtIn(name: string): Tree {
 
 /** The state as the text after `#`. */
 export function toHash(state: PageState): string {
-  const words = new URLSearchParams({
-    scenario: state.base,
-    a: state.a,
-    b: state.b,
-    seed: String(state.seed),
-  });
-  const base = builtIn(state.base);
-  const now = new Map(leaves(withoutTraces(state.tree)));
-  for (const [path, value] of now) {
-    if (JSON.stringify(valueAt(base, path)) !== JSON.stringify(value)) {
-      words.append(
-        path,
-        typeof value === "string" && !isJson(value) ? value : JSON.stringify(value),
-      );
-    }
+  const { base, a, b, seed } = state;
+  const words = new URLSearchParams({ scenario: base, a, b, seed: String(seed) });
+  for (const [path, value] of changes(builtIn(base), withoutTraces(state.tree))) {
+    words.append(path, asWord(value));
   }
-  for (const [path] of leaves(base)) if (!now.has(path)) words.append(path, "");
-  return words.toString().replaceAll("%2F", "/").replaceAll("%25", "%25");
+  return words.toString().replaceAll("%2F", "/");
 }
 
-/** The state that a hash names; what it does not name is as the page opens. */
+/** The state that a hash names; what it does not name, or names wrongly, is as the page opens. */
 export function fromHash(hash: string): PageState {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
   const take = (key: string) => {
@@ -69,13 +57,12 @@ export function fromHash(hash: string): PageState {
   const [a, b] = [policy("a"), policy("b")];
   const seed = Number(take("seed") ?? 1);
   let tree = builtIn(base);
-  // What is taken away from lists goes from their end on.
-  for (const [path, text] of [...words].reverse())
-    if (text === "") tree = withValue(tree, path, undefined);
-  for (const [path, text] of words) {
-    if (text !== "") tree = withValue(tree, path, isJson(text) ? JSON.parse(text) : text);
-  }
-  return { base, tree: withoutHoles(tree), a, b, seed: Number.isSafeInteger(seed) ? seed : 1 };
+  // What is gone comes first: what has taken its place stands among the others.
+  for (const [path, word] of words) if (word === "") tree = withValue(tree, path, undefined);
+  for (const [path, word] of words) if (word !== "") tree = withValue(tree, path, fromWord(word));
+  // A tree without holes is a tree.
+  tree = withoutHoles(tree) as Tree;
+  return { base, tree, a, b, seed: Number.isSafeInteger(seed) ? seed : 1 };
 }
 
 /** A trace is too long for an address; its tenant keeps its place. */
@@ -85,20 +72,19 @@ function withoutTraces(tree: Tree): Tree {
   return { ...tree, traffic: traffic.map(({ trace: _, ...tenant }: Tree) => tenant) };
 }
 
-function withoutHoles(tree: Tree): Tree {
-  const clean = (value: unknown): unknown =>
-    Array.isArray(value)
-      ? value.filter(
-          (one) => one !== undefined && !(isObject(one) && Object.keys(one).length === 0),
-        )
-      : value;
-  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, clean(value)]));
+/** A value as it stands in the address: text as it is, unless it would be read as something else. */
+function asWord(value: unknown): string {
+  if (value === undefined) return "";
+  const isPlain = typeof value === "string" && value !== "" && fromWord(value) === value;
+  return isPlain ? value : JSON.stringify(value);
 }
 
-function isObject(value: unknown): value is Tree {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function isJson(text: string): boolean {
-  return /^(-?\d+(\.\d+)?(e[+-]?\d+)?|true|false|null|\[.*\]|".*")$/i.test(text);
+/** Numbers, yes and no, lists and quoted text are JSON; all else is text as it stands. */
+function fromWord(word: string): unknown {
+  try {
+    return JSON.parse(word);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return word;
+  }
 }
