@@ -166,27 +166,35 @@ function explain(
   return { state: "ok", reason: queueOnly ? "ok (queue only, no KV reading)" : "ok" };
 }
 
+/** Which endpoint a gate is explained by. */
+interface Explained {
+  /** Per endpoint. */
+  readonly scores: ArrayLike<number>;
+  readonly now: number;
+  /** Look at the most loaded one, not the least. */
+  readonly isWorst: boolean;
+  /** Ids of those to look at; undefined: all. */
+  readonly among: ReadonlySet<string> | undefined;
+}
+
 /**
  * What stands between a pool and more load: the resource in which its least loaded endpoint is the
- * nearest to its ideal, or its most loaded one. Fresh endpoints come first. Undefined for an empty
- * pool.
- *
- * @param isWorst look at the most loaded endpoint.
+ * nearest to its ideal, or its most loaded one. Fresh endpoints come first. Undefined where there is
+ * none.
  */
 export function explainGate(
   endpoints: readonly Endpoint[],
   board: Board,
   config: ResolvedConfig,
-  evaluation: Evaluation<Endpoint>,
-  now: number,
-  isWorst: boolean,
+  { scores, now, isWorst, among }: Explained,
 ): GateReason | undefined {
   let least = -1;
   let isLeastFresh = false;
   endpoints.forEach((endpoint, i) => {
+    if (among !== undefined && !among.has(endpoint.id)) return;
     const isFresh = Math.abs(now - endpoint.updateTime) <= config.metricsStalenessThreshold;
-    const score = evaluation.scores[i] ?? 1;
-    const best = evaluation.scores[least] ?? 1;
+    const score = scores[i] ?? 1;
+    const best = scores[least] ?? 1;
     const isLess = least < 0 || (isWorst ? score > best : score < best);
     if (isFresh === isLeastFresh ? isLess : isFresh) {
       least = i;
