@@ -289,8 +289,8 @@ export class EndpointPool implements SaturationSource<Endpoint> {
   ): GateReason | undefined {
     const now = this.#clock();
     const { scores } = this.#evaluate(now);
-    const which = { scores, now, isWorst: aggregation === "max", among };
-    return explainGate(this.#endpoints, this.#board, this.#config, which);
+    const isWorst = aggregation === "max";
+    return explainGate(this.#endpoints, this.#board, this.#config, scores, now, isWorst, among);
   }
 
   /** Calls `listener` after changes, many changes at once; not for the passing of time. */

@@ -166,32 +166,27 @@ function explain(
   return { state: "ok", reason: queueOnly ? "ok (queue only, no KV reading)" : "ok" };
 }
 
-/** Which endpoint a gate is explained by. */
-interface Explained {
-  /** Per endpoint. */
-  readonly scores: ArrayLike<number>;
-  readonly now: number;
-  /** Look at the most loaded one, not the least. */
-  readonly isWorst: boolean;
-  /** Ids of those to look at; undefined: all. */
-  readonly among: ReadonlySet<string> | undefined;
-}
-
 /**
  * What stands between a pool and more load: the resource in which its least loaded endpoint is the
  * nearest to its ideal, or its most loaded one. Fresh endpoints come first. Undefined where there is
  * none.
+ *
+ * @param isWorst look at the most loaded endpoint.
+ * @param among ids of those to look at; undefined: all.
  */
 export function explainGate(
   endpoints: readonly Endpoint[],
   board: Board,
   config: ResolvedConfig,
-  { scores, now, isWorst, among }: Explained,
+  scores: ArrayLike<number>,
+  now: number,
+  isWorst: boolean,
+  among: ReadonlySet<string> | undefined,
 ): GateReason | undefined {
   let least = -1;
   let isLeastFresh = false;
   endpoints.forEach((endpoint, i) => {
-    if (among !== undefined && !among.has(endpoint.id)) return;
+    if (among?.has(endpoint.id) === false) return;
     const isFresh = Math.abs(now - endpoint.updateTime) <= config.metricsStalenessThreshold;
     const score = scores[i] ?? 1;
     const best = scores[least] ?? 1;
