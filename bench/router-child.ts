@@ -56,6 +56,7 @@ async function startRoundRobin(): Promise<string> {
     settings: () => settings,
     now: () => performance.now(),
     find: () => gate,
+    needsModel: () => false,
     upstream: (id) => upstreams.get(id),
     onSample: ignore,
     holdOffs: new HoldOffs(() => settings.retry),

@@ -34,9 +34,15 @@ export interface Evaluation<E = unknown> {
 
 /** What keeps a pool from taking more. */
 export interface GateReason {
-  /** The resource that is short; `telemetry`: there is no fresh reading to decide on. */
-  readonly resource: "queue" | "kv" | "telemetry" | "requests" | "tokens";
-  /** How much of it is in use: requests, a fraction, the age of the reading in ms, or tokens. */
+  /**
+   * The resource that is short. `telemetry`: there is no fresh reading to decide on; `held-off`: all
+   * endpoints have just refused a request.
+   */
+  readonly resource: "queue" | "kv" | "telemetry" | "requests" | "tokens" | "held-off";
+  /**
+   * How much of it is in use: requests, a fraction, the age of the reading in ms, or tokens; of
+   * `held-off`, the ms until one may be asked again.
+   */
   readonly value: number;
   /** From which value on it is short. */
   readonly limit: number;

@@ -280,12 +280,17 @@ export class EndpointPool implements SaturationSource<Endpoint> {
   /**
    * What stands between the pool and more load: the fuller resource of the least loaded endpoint,
    * or of the most loaded one under the aggregation `max`. Undefined for an empty pool.
+   *
+   * @param among ids of the endpoints to look at. Default: all.
    */
-  closedBy(aggregation: Aggregation = this.#config.aggregation): GateReason | undefined {
+  closedBy(
+    aggregation: Aggregation = this.#config.aggregation,
+    among?: ReadonlySet<string>,
+  ): GateReason | undefined {
     const now = this.#clock();
-    const evaluation = this.#evaluate(now);
+    const { scores } = this.#evaluate(now);
     const isWorst = aggregation === "max";
-    return explainGate(this.#endpoints, this.#board, this.#config, evaluation, now, isWorst);
+    return explainGate(this.#endpoints, this.#board, this.#config, scores, now, isWorst, among);
   }
 
   /** Calls `listener` after changes, many changes at once; not for the passing of time. */

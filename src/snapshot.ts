@@ -172,25 +172,28 @@ function explain(
 
 /**
  * What stands between a pool and more load: the resource in which its least loaded endpoint is the
- * nearest to its ideal, or its most loaded one. Fresh endpoints come first. Undefined for an empty
- * pool.
+ * nearest to its ideal, or its most loaded one. Fresh endpoints come first. Undefined where there is
+ * none.
  *
  * @param isWorst look at the most loaded endpoint.
+ * @param among ids of those to look at; undefined: all.
  */
 export function explainGate(
   endpoints: readonly Endpoint[],
   board: Board,
   config: ResolvedConfig,
-  evaluation: Evaluation<Endpoint>,
+  scores: ArrayLike<number>,
   now: number,
   isWorst: boolean,
+  among: ReadonlySet<string> | undefined,
 ): GateReason | undefined {
   let least = -1;
   let isLeastFresh = false;
   endpoints.forEach((endpoint, i) => {
+    if (among?.has(endpoint.id) === false) return;
     const isFresh = Math.abs(now - endpoint.updateTime) <= config.metricsStalenessThreshold;
-    const score = evaluation.scores[i] ?? 1;
-    const best = evaluation.scores[least] ?? 1;
+    const score = scores[i] ?? 1;
+    const best = scores[least] ?? 1;
     const isLess = least < 0 || (isWorst ? score > best : score < best);
     if (isFresh === isLeastFresh ? isLess : isFresh) {
       least = i;

@@ -1,6 +1,7 @@
 // The demo's own clients: chats and completions of mixed lengths, streamed and whole, in calm and busy spells and
 // in bursts, sent to the router over HTTP like anybody else's.
 
+import { setMaxListeners } from "node:events";
 import { Agent, request } from "undici";
 import { Random } from "../sim/random";
 
@@ -54,6 +55,7 @@ export class DemoLoad {
     this.#random = new Random(seed, "demo");
     this.#clock = clock;
     this.#startedAt = clock();
+    setMaxListeners(0, this.#abort.signal); // as many as requests are under way
     this.#planNext();
     this.#bursts = setInterval(() => {
       for (let i = 0; i < BURST_SIZE; i++) this.#send();

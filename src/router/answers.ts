@@ -1,7 +1,7 @@
 // The router's own answers: refusals and failures, in the form that OpenAI's clients read, with the reason
 // in a header for everybody else.
 
-import type { ServerResponse } from "node:http";
+import { type ServerResponse, STATUS_CODES } from "node:http";
 import { errorBody, REASON_HEADER, refusalHeaders } from "../flow/answer";
 import type { AdmissionError } from "../flow/errors";
 
@@ -13,6 +13,10 @@ export type Refusal =
   | "shutting-down"
   | "bad-request"
   | "body-too-large"
+  | "headers-too-large"
+  | "request-timeout"
+  | "unknown-coding"
+  | "unreadable-body"
   | "model-not-found"
   | "upstream-unreachable"
   | "upstream-silent"
@@ -37,22 +41,40 @@ export function answerOf(error: AdmissionError): OwnAnswer | undefined {
   return { status, reason, message, headers: refusalHeaders(error) };
 }
 
-/** Answers, if nothing was said yet and somebody listens. */
-export function sendAnswer(
+/**
+ * Answers, if nothing was said yet and somebody listens. The answer is whole, but not ended: `end` of its
+ * exchange does that.
+ */
+export function writeAnswer(
   response: ServerResponse,
   answer: OwnAnswer,
   closesClient: boolean,
 ): void {
   if (response.headersSent || response.destroyed) return;
-  const { status, reason, message, code = reason, headers } = answer;
-  const body = Buffer.from(JSON.stringify(errorBody(status, code, message)));
+  const body = bodyOf(answer);
   if (closesClient) response.shouldKeepAlive = false;
-  response.writeHead(status, {
+  response.writeHead(answer.status, headersOf(answer, body));
+  response.write(body);
+}
+
+/** An answer to what is no request, as the bytes of a connection that ends with it. */
+export function rawAnswer(answer: OwnAnswer): string {
+  const body = bodyOf(answer);
+  const headers = Object.entries({ ...headersOf(answer, body), connection: "close" });
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  return `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status]}\r\n${lines}\r\n${body}`;
+}
+
+function bodyOf({ status, reason, message, code = reason }: OwnAnswer): Buffer {
+  return Buffer.from(JSON.stringify(errorBody(status, code, message)));
+}
+
+function headersOf({ reason, headers }: OwnAnswer, body: Buffer): Record<string, string> {
+  return {
     "content-type": "application/json",
-    "content-length": body.length,
+    "content-length": String(body.length),
     "cache-control": "no-store",
     [REASON_HEADER]: reason,
     ...headers,
-  });
-  response.end(body);
+  };
 }

@@ -2,6 +2,8 @@
 // is kept, and the rest goes to the endpoint as it comes.
 
 import type { IncomingMessage } from "node:http";
+import type { WaitSignal } from "../flow/controller";
+import type { FactsReader } from "./facts";
 
 /** A request's body. */
 export type RequestBody =
@@ -13,7 +15,11 @@ export type RequestBody =
 
 /** A body that is larger than it may be. */
 export class BodyTooLargeError extends Error {}
-/** The client is gone before its body was there. */
+/** Its model cannot be known without keeping more of it than may be kept. */
+export class ModelTooLateError extends Error {}
+/** A body in a transfer coding that is not passed on. */
+export class UnknownCodingError extends Error {}
+/** The client is gone, or the request has ended, before its body was there. */
 export class BodyCutError extends Error {}
 
 /** How much of bodies is kept, and how large they may be. */
@@ -46,28 +52,42 @@ export class BodyKeeper {
   /**
    * Reads a body as far as it is kept. What is kept counts until `release`.
    *
-   * Rejects with BodyTooLargeError, or with BodyCutError when the client is gone.
+   * @param signal ends the reading.
+   * @param reader is shown what is read; undefined: nobody is.
+   * @param needsModel more is kept where `reader` has not found a model yet.
+   * Rejects with one of the errors above.
    */
-  async read(request: IncomingMessage): Promise<RequestBody> {
+  async read(
+    request: IncomingMessage,
+    signal: WaitSignal,
+    reader: FactsReader | undefined,
+    needsModel: boolean,
+  ): Promise<RequestBody> {
     const { retry, limits } = this.#limits();
     const { keepBodyBytes, keepTotalBytes } = retry;
     const { bodyBytes } = limits;
     const { "content-length": stated, "transfer-encoding": coding } = request.headers;
     const length = stated === undefined ? undefined : Number(stated);
     if (coding === undefined && !(length !== undefined && length > 0)) return { kind: "none" };
+    if (coding !== undefined && coding.toLowerCase() !== "chunked") throw new UnknownCodingError();
     if (length !== undefined && length > bodyBytes) throw new BodyTooLargeError();
-    const longest = Math.min(keepBodyBytes, bodyBytes);
+    const isSearching = () =>
+      needsModel && reader?.isDone === false && reader.facts.model === undefined;
     let size = 0;
     // What is still on its way counts too: many slow clients take as much as many waiting ones.
-    const mayKeep = (more: number) => {
-      size += more;
-      this.#bytes += more;
-      return size <= longest && this.#bytes <= keepTotalBytes;
+    const mayKeep = (part: Buffer) => {
+      size += part.length;
+      this.#bytes += part.length;
+      reader?.push(part);
+      const isShort = size <= keepBodyBytes || isSearching();
+      return isShort && size <= bodyBytes && this.#bytes <= keepTotalBytes;
     };
     try {
-      const { bytes, isWhole } = await readWhile(request, mayKeep);
+      const { bytes, isWhole } = await readWhile(request, signal, mayKeep);
       if (size > bodyBytes) throw new BodyTooLargeError();
-      return isWhole ? { kind: "kept", bytes } : { kind: "long", head: bytes, length };
+      if (isWhole) return { kind: "kept", bytes };
+      if (isSearching()) throw new ModelTooLateError();
+      return { kind: "long", head: bytes, length };
     } catch (error) {
       this.#bytes -= size;
       throw error;
@@ -93,27 +113,41 @@ export class BodyKeeper {
   }
 }
 
-/** Reads until the end, or until `mayKeep` says no to so many more bytes. */
+/** Reads until the end, or until `mayKeep` says no. What it said no to is read all the same. */
 function readWhile(
   request: IncomingMessage,
-  mayKeep: (more: number) => boolean,
+  signal: WaitSignal,
+  mayKeep: (part: Buffer) => boolean,
 ): Promise<{ bytes: Buffer; isWhole: boolean }> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
+    const leave = () => {
+      request.off("data", onData).off("end", onEnd).off("close", onCut).off("error", onCut);
+      signal.removeEventListener("abort", onCut);
+    };
     const settle = (isWhole: boolean) => {
-      request.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
+      leave();
       const [first] = chunks;
       const bytes = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
       resolve({ bytes, isWhole });
     };
     const onData = (chunk: Buffer) => {
       chunks.push(chunk);
-      if (mayKeep(chunk.length)) return;
+      if (mayKeep(chunk)) return;
       request.pause();
       settle(false);
     };
     const onEnd = () => settle(true);
-    const onClose = () => reject(new BodyCutError());
-    request.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
+    const onCut = () => {
+      leave();
+      request.pause();
+      reject(new BodyCutError());
+    };
+    if (signal.aborted) {
+      reject(new BodyCutError());
+      return;
+    }
+    signal.addEventListener("abort", onCut);
+    request.on("data", onData).on("end", onEnd).on("close", onCut).on("error", onCut);
   });
 }

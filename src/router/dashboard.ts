@@ -2,9 +2,8 @@
 
 import { type Drop, Journal } from "../dashboard/journal";
 import type { EndpointPool } from "../pool";
-import type { Exchange } from "./exchange";
 import type { Gates } from "./gates";
-import type { Outcome, ProxyObserver } from "./proxy";
+import type { Ended, Outcome, ProxyObserver } from "./proxy";
 
 /** A journal of the pool and its gates; `start` starts it. */
 export function journalOf(pool: EndpointPool, gates: Gates): Journal {
@@ -32,15 +31,14 @@ export function noteIn(journal: Journal, now: () => number, next: ProxyObserver)
     },
     onTried: (ms) => next.onTried(ms),
     onRefused: (reason, isRetried) => next.onRefused(reason, isRetried),
-    onEnd: (outcome, exchange) => {
-      if (outcome !== "answered") journal.drops.add(dropOf(outcome, exchange, now()));
-      next.onEnd(outcome, exchange);
+    onEnd: (outcome, request) => {
+      if (outcome !== "answered") journal.drops.add(dropOf(outcome, request, now()));
+      next.onEnd(outcome, request);
     },
   };
 }
 
-function dropOf(reason: Outcome, exchange: Exchange, now: number): Drop {
-  const { ownAnswer, asked, startedAt } = exchange;
+function dropOf(reason: Outcome, { ownAnswer, asked, startedAt }: Ended, now: number): Drop {
   return {
     time: now,
     reason,

@@ -9,10 +9,21 @@ import type { OwnAnswer } from "./answers";
  * Why a request ended before its answer was complete:
  * - `client-gone`: nobody is there to answer;
  * - `client-stalled`: it reads nothing of its answer;
+ * - `bad-request`: what it has sent of its body is no HTTP;
+ * - `request-timeout`: it took too long to send its body;
  * - `timed-out`: it took longer than a request may take;
  * - `shutting-down`: the router stops, and waits no longer.
  */
-export type EarlyEnd = "client-gone" | "client-stalled" | "timed-out" | "shutting-down";
+export type EarlyEnd =
+  | "client-gone"
+  | "client-stalled"
+  | "bad-request"
+  | "request-timeout"
+  | "timed-out"
+  | "shutting-down";
+
+/** A client that still sends is listened to until it has been silent for so long, in ms. */
+const LINGER_MS = 500;
 
 /** One request and its answer. */
 export class Exchange implements WaitSignal {
@@ -24,6 +35,8 @@ export class Exchange implements WaitSignal {
   ownAnswer: OwnAnswer | undefined;
   /** The gate it has asked, and in which band, once it has. */
   asked: { readonly gate: { readonly model: string }; readonly band: string } | undefined;
+  /** Its connection shall not be kept. */
+  isLastOfClient = false;
   #earlyEnd: EarlyEnd | undefined;
   #onEarlyEnd: (() => void) | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -42,13 +55,18 @@ export class Exchange implements WaitSignal {
     this.response = response;
     this.startedAt = startedAt;
     response.on("close", this.#onClose);
-    if (response.destroyed) this.end("client-gone");
+    if (response.destroyed || request.socket.destroyed) this.end("client-gone");
     this.#timer = setTimeout(() => this.end("timed-out"), totalMs);
   }
 
   /** Why it ended early; undefined while it goes on. */
   get earlyEnd(): EarlyEnd | undefined {
     return this.#earlyEnd;
+  }
+
+  /** Whether its connection ends with it: what is left of a body would be taken for the next request. */
+  get closesClient(): boolean {
+    return this.isLastOfClient || !this.request.complete;
   }
 
   /** True at an early end: as a signal, an exchange ends waiting. */
@@ -79,6 +97,26 @@ export class Exchange implements WaitSignal {
   /** Who works for it now; undefined: nobody. There is one at a time. */
   set onEarlyEnd(listener: (() => void) | undefined) {
     this.#onEarlyEnd = listener;
+  }
+
+  /**
+   * The answer is written, and ends. A client that still sends is listened to for a while: to close on it
+   * would take the answer away before it has been read.
+   */
+  finish(): void {
+    const { request, response } = this;
+    if (request.complete || response.destroyed) {
+      response.end();
+      return;
+    }
+    const timer = setTimeout(end, LINGER_MS);
+    const onData = () => void timer.refresh();
+    function end() {
+      clearTimeout(timer);
+      request.off("data", onData).off("end", end).off("close", end);
+      response.end();
+    }
+    request.on("data", onData).on("end", end).on("close", end).resume();
   }
 
   /**

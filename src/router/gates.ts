@@ -42,11 +42,15 @@ export interface GateStats extends FlowStats {
 /** Requests that name no model go anywhere; those of a model nobody declares, to who declares none. */
 const ANY = "";
 const REST = "*";
+/** A model whose last endpoint has gone is waited for so long before it counts as unknown, in ms. */
+const LONGEST_ABSENCE_MS = 60_000;
 
 class ModelGate implements Gate {
   readonly model: string;
   readonly view: PoolView;
   controller: FlowController;
+  /** Since when no endpoint declares the model, on the pool's clock, in ms; undefined: one does. */
+  undeclaredSince: number | undefined;
 
   constructor(model: string, view: PoolView, flow: RouterFlowOptions) {
     this.model = model;
@@ -81,6 +85,7 @@ export class Gates {
   readonly #gates = new Map<string, ModelGate>();
   readonly #draining = new Set<Promise<void>>();
   #flow: RouterFlowOptions;
+  #differ = false;
   #isClosing = false;
 
   /** @throws ConfigError with every fault of `flow`. */
@@ -93,17 +98,24 @@ export class Gates {
   /** The endpoints, and what they serve, have changed. */
   setEndpoints(endpoints: readonly RoutedEndpoint[]): void {
     if (this.#isClosing) return;
-    const members = membersByModel(endpoints);
+    const { members, anyModel } = membersByModel(endpoints);
+    // When all are gone, it is still true that they differ.
+    if (endpoints.length > 0) this.#differ = members.size > 0;
     for (const [key, ids] of members) {
       const gate = this.#gates.get(key);
       if (gate === undefined) this.#gates.set(key, this.#open(key, ids));
-      else gate.view.setMembers(ids);
+      else {
+        gate.view.setMembers(ids);
+        gate.undeclaredSince = undefined;
+      }
     }
+    const now = this.#context.pool.now();
     for (const [key, gate] of this.#gates) {
       if (key === ANY || members.has(key)) continue;
-      this.#gates.delete(key);
-      gate.view.setMembers(new Set());
-      this.#drain(gate.controller, 0);
+      gate.view.setMembers(anyModel);
+      // While there is no endpoint at all, nobody has been replaced by another.
+      if (endpoints.length > 0) gate.undeclaredSince ??= now;
+      this.#isForgotten(key, gate, now);
     }
   }
 
@@ -125,10 +137,18 @@ export class Gates {
 
   /** Where a request for a model has to ask; undefined when nobody serves it. */
   find(model: string | undefined): Gate | undefined {
-    // Without declared models, any endpoint serves any model.
-    if (model === undefined || this.#gates.size === 1) return this.#gates.get(ANY);
+    if (model === undefined || !this.#differ) return this.#gates.get(ANY);
     const own = model === ANY || model === REST ? undefined : this.#gates.get(model);
-    return own ?? this.#gates.get(REST);
+    if (own !== undefined && own.undeclaredSince === undefined) return own;
+    const rest = this.#gates.get(REST);
+    if (rest !== undefined && rest.undeclaredSince === undefined) return rest;
+    if (own === undefined) return undefined;
+    return this.#isForgotten(model, own, this.#context.pool.now()) ? undefined : own;
+  }
+
+  /** Whether endpoints differ in the models they serve. */
+  get needsModel(): boolean {
+    return this.#differ;
   }
 
   /** What each gate is doing. */
@@ -146,6 +166,15 @@ export class Gates {
     await Promise.all(this.#draining);
   }
 
+  /** Lets go of a gate that is no model's any more, and has nothing waiting. */
+  #isForgotten(key: string, { undeclaredSince, controller }: ModelGate, now: number): boolean {
+    if (undeclaredSince === undefined || now - undeclaredSince <= LONGEST_ABSENCE_MS) return false;
+    if (controller.stats().waiting > 0) return false;
+    this.#gates.delete(key);
+    this.#drain(controller, 0);
+    return true;
+  }
+
   #open(model: string, ids: ReadonlySet<string> | undefined): ModelGate {
     return new ModelGate(model, new PoolView(this.#context, ids), this.#flow);
   }
@@ -157,18 +186,21 @@ export class Gates {
 }
 
 /** Ids by declared model, those of endpoints that declare none with each; empty when none declares any. */
-function membersByModel(endpoints: readonly RoutedEndpoint[]): Map<string, Set<string>> {
+function membersByModel(endpoints: readonly RoutedEndpoint[]): {
+  readonly members: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly anyModel: ReadonlySet<string>;
+} {
   const members = new Map<string, Set<string>>();
-  const anyModel: string[] = [];
+  const anyModel = new Set<string>();
   for (const { id, models } of endpoints) {
-    if (models === undefined) anyModel.push(id);
+    if (models === undefined) anyModel.add(id);
     for (const model of models ?? []) {
       const ids = members.get(model) ?? new Set();
       members.set(model, ids.add(id));
     }
   }
-  if (members.size === 0) return members;
+  if (members.size === 0) return { members, anyModel };
   for (const ids of members.values()) for (const id of anyModel) ids.add(id);
-  if (anyModel.length > 0) members.set(REST, new Set(anyModel));
-  return members;
+  if (anyModel.size > 0) members.set(REST, new Set(anyModel));
+  return { members, anyModel };
 }

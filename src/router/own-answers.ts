@@ -9,6 +9,42 @@ export const BAD_TARGET: OwnAnswer = {
   reason: "bad-request",
   message: "the request's target must be a path, such as /v1/models",
 };
+/** What was sent is no HTTP. */
+export const BAD_REQUEST: OwnAnswer = {
+  status: 400,
+  reason: "bad-request",
+  message: "what was sent is not HTTP/1.1",
+};
+/** The headers are larger than they may be. */
+export const HEADERS_TOO_LARGE: OwnAnswer = {
+  status: 431,
+  reason: "headers-too-large",
+  message: "the request's headers are larger than this router takes",
+};
+/** The client was too slow in sending its request. */
+export const REQUEST_TIMEOUT: OwnAnswer = {
+  status: 408,
+  reason: "request-timeout",
+  message: "the request did not arrive in time",
+};
+/** The body comes in a form that the router does not pass on. */
+export const UNKNOWN_CODING: OwnAnswer = {
+  status: 501,
+  reason: "unknown-coding",
+  message: 'the only transfer-encoding that this router takes is "chunked"',
+};
+/** Which model is asked for cannot be read. */
+export const UNREADABLE: OwnAnswer = {
+  status: 415,
+  reason: "unreadable-body",
+  message: "the request's `model` cannot be read: its body must not be compressed",
+};
+/** Which model is asked for stands behind more than can be kept. */
+export const MODEL_TOO_LATE: OwnAnswer = {
+  status: 413,
+  reason: "body-too-large",
+  message: "the request's `model` stands behind more than this router keeps: put it first",
+};
 /** The body is larger than it may be. */
 export const TOO_LARGE: OwnAnswer = {
   status: 413,

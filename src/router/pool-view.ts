@@ -72,7 +72,15 @@ export class PoolView implements AdmissionSource {
   }
 
   closedBy(aggregation?: Aggregation): GateReason | undefined {
-    return this.#context.pool.closedBy(aggregation);
+    const { pool, holdOffs } = this.#context;
+    const now = pool.now();
+    const held = holdOffs.heldAt(now);
+    if (this.#ids === undefined && held.size === 0) return pool.closedBy(aggregation);
+    const members = [...pool].map(({ id }) => id).filter((id) => this.#ids?.has(id) ?? true);
+    const among = new Set(members.filter((id) => !held.has(id)));
+    if (among.size > 0) return pool.closedBy(aggregation, among);
+    if (members.length === 0) return undefined;
+    return { resource: "held-off", value: holdOffs.firstEnd(members, now) - now, limit: 0 };
   }
 
   subscribe(listener: () => void): Unsubscribe {

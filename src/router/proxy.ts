@@ -1,81 +1,70 @@
-// One request's life: its body is read, it is let through, tried at one endpoint and perhaps at others, and
-// answered. Whatever happens, its lease is released once, in one place.
+// One request's life: its body is read, it goes where it may go, and it is answered, whatever happens.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { AdmissionError } from "../flow/errors";
-import type { ReleaseOptions } from "../lease";
-import type { Sample } from "../sample";
-import { answerOf, type OwnAnswer, type Refusal, sendAnswer } from "./answers";
-import { BodyCutError, type BodyKeeper, BodyTooLargeError, type RequestBody } from "./body";
-import type { RouterSettings } from "./config";
-import { type EarlyEnd, Exchange } from "./exchange";
-import type { Facts } from "./facts";
-import type { Upstream } from "./fleet";
-import type { Gate, GateRequest, Leased } from "./gates";
-import { requestHeaders } from "./headers";
-import type { HoldOffs } from "./hold-off";
+import { answerOf, type OwnAnswer, type Refusal, writeAnswer } from "./answers";
 import {
+  BodyCutError,
+  BodyTooLargeError,
+  ModelTooLateError,
+  type RequestBody,
+  UnknownCodingError,
+} from "./body";
+import { type EarlyEnd, Exchange } from "./exchange";
+import { type Facts, NO_FACTS } from "./facts";
+import type { Gate } from "./gates";
+import {
+  BAD_REQUEST,
   BAD_TARGET,
   INTERNAL,
+  MODEL_TOO_LATE,
   notFound,
+  REQUEST_TIMEOUT,
   SHUTTING_DOWN,
   SILENT,
   TIMED_OUT,
   TOO_LARGE,
+  UNKNOWN_CODING,
+  UNREADABLE,
   unreachable,
 } from "./own-answers";
-import { factsOf, lengthOf, readPath, requestOf, ttlOf } from "./request";
-import type { RetryReason, TryResult } from "./try-errors";
-import { endpointHeader, tryEndpoint } from "./upstream";
+import { readerOf, readPath, requestOf } from "./request";
+import { Tries, type TryContext, type TryObserver } from "./tries";
 
 /** How a request ended. */
 export type Outcome = "answered" | "upstream-cut" | Refusal | EarlyEnd;
 
 /** Is told of every request. */
-export interface ProxyObserver {
-  onAdmitted(model: string, band: string, waitedMs: number): void;
-  onAnswer(endpoint: string, status: number): void;
-  onFirstByte(ms: number): void;
-  /** A try ended, however. @param ms since it was sent. */
-  onTried(ms: number): void;
-  onRefused(reason: RetryReason, isRetried: boolean): void;
-  onEnd(outcome: Outcome, exchange: Exchange): void;
+export interface ProxyObserver extends TryObserver {
+  onEnd(outcome: Outcome, request: Ended): void;
 }
 
+/** What is known of a request that has ended. */
+export type Ended = Pick<Exchange, "startedAt" | "ownAnswer" | "asked">;
+
 /** What a proxy works with. */
-export interface ProxyContext {
-  settings(): RouterSettings;
-  /** Now, on the pool's clock, in ms. */
-  now(): number;
+export interface ProxyContext extends TryContext {
   find(model: string | undefined): Gate | undefined;
-  upstream(id: string): Upstream | undefined;
-  onSample(id: string, sample: Sample): void;
-  readonly holdOffs: HoldOffs;
-  readonly keeper: BodyKeeper;
+  /** Whether endpoints differ in the models they serve. */
+  needsModel(): boolean;
   readonly observer: ProxyObserver;
   /** Is told of what should never happen. */
   onFault(error: unknown): void;
 }
 
-/** A request that is being served. */
-interface Job {
-  readonly exchange: Exchange;
-  readonly settings: RouterSettings;
-  readonly path: string;
-  readonly body: RequestBody;
-  readonly facts: Facts;
-  readonly gate: Gate;
-  readonly request: GateRequest;
-  readonly band: string;
-  /** Endpoints that have refused it. */
-  tried: ReadonlySet<string>;
-  /** A long body can be read once. */
-  isBodyTaken: boolean;
-  bodyFailure: unknown;
-}
-
-const NOBODY: ReadonlySet<string> = new Set();
 const NO_BODY: RequestBody = { kind: "none" };
+const BODY_ERRORS: readonly (readonly [new () => Error, OwnAnswer])[] = [
+  [BodyTooLargeError, TOO_LARGE],
+  [ModelTooLateError, MODEL_TOO_LATE],
+  [UnknownCodingError, UNKNOWN_CODING],
+];
+/** Early ends of which the client can still be told. */
+const EARLY_ANSWERS: Partial<Record<EarlyEnd, OwnAnswer>> = {
+  "bad-request": BAD_REQUEST,
+  "request-timeout": REQUEST_TIMEOUT,
+  "timed-out": TIMED_OUT,
+  "shutting-down": SHUTTING_DOWN,
+};
 
 /** Passes requests on to endpoints. */
 export class RequestProxy {
@@ -93,17 +82,31 @@ export class RequestProxy {
     return this.#live.size;
   }
 
-  /** Serves a request. Never throws. */
-  handle(request: IncomingMessage, response: ServerResponse, url: string): void {
+  /** Serves a request. Never throws. @param onEnd called when it has ended, never before this returns. */
+  handle(
+    request: IncomingMessage,
+    response: ServerResponse,
+    url: string,
+    onEnd: () => void,
+  ): Exchange {
     const { settings, now } = this.#context;
     const exchange = new Exchange(request, response, now(), settings().timeouts.total);
+    exchange.isLastOfClient = this.#isClosing;
     this.#live.add(exchange);
-    void this.#serve(exchange, url);
+    void this.#serve(exchange, url).then(onEnd);
+    return exchange;
+  }
+
+  /** Something was answered before it was a request. */
+  refused(ownAnswer: OwnAnswer): void {
+    const request = { startedAt: this.#context.now(), ownAnswer, asked: undefined };
+    this.#context.observer.onEnd(ownAnswer.reason, request);
   }
 
   /** From now on, connections of clients are not kept. */
   stopKeeping(): void {
     this.#isClosing = true;
+    for (const exchange of this.#live) exchange.isLastOfClient = true;
   }
 
   /** Resolves when no request is being served. */
@@ -124,10 +127,13 @@ export class RequestProxy {
     let body = NO_BODY;
     let outcome: Outcome = "internal-error";
     try {
-      exchange.onEarlyEnd = () => exchange.request.destroy();
-      body = await keeper.read(exchange.request);
-      exchange.onEarlyEnd = undefined;
-      outcome = await this.#forward(exchange, url, body);
+      const needsModel = this.#context.needsModel();
+      const reader = readerOf(exchange.request);
+      body = await keeper.read(exchange.request, exchange, reader, needsModel);
+      const isUnreadable = reader === undefined && needsModel && body.kind !== "none";
+      outcome = isUnreadable
+        ? this.#answer(exchange, UNREADABLE)
+        : await this.#forward(exchange, url, body, reader?.facts ?? NO_FACTS);
     } catch (error) {
       outcome = this.#explain(exchange, error);
     } finally {
@@ -143,145 +149,28 @@ export class RequestProxy {
     }
   }
 
-  /** Tries one endpoint after another. */
-  async #forward(exchange: Exchange, url: string, body: RequestBody): Promise<Outcome> {
+  /** Finds out where it may go, and sends it there. */
+  async #forward(
+    exchange: Exchange,
+    url: string,
+    body: RequestBody,
+    facts: Facts,
+  ): Promise<Outcome> {
     const settings = this.#context.settings();
     const path = readPath(url);
     if (path === undefined) return this.#answer(exchange, BAD_TARGET);
-    const facts = factsOf(exchange.request, body);
     const gate = this.#context.find(facts.model);
     if (gate === undefined) return this.#answer(exchange, notFound(facts.model));
-    const { request, band } = requestOf(exchange, facts, settings);
-    const job: Job = {
-      exchange,
-      settings,
-      path,
-      body,
-      facts,
-      gate,
-      request,
-      band,
-      tried: NOBODY,
-      isBodyTaken: false,
-      bodyFailure: undefined,
-    };
+    const asked = requestOf(exchange, facts, settings);
+    const { stream: wantsStream } = facts;
+    const job = { exchange, settings, path, body, wantsStream, gate, ...asked };
     exchange.asked = job;
-    for (let attempt = 1; ; attempt++) {
-      const isLast = attempt >= settings.retry.attempts;
-      const result = await this.#try(job, attempt, isLast);
-      if (result.kind !== "refused") return this.#finish(job, result);
-      const isRetried = !isLast && !job.isBodyTaken;
-      this.#context.observer.onRefused(result.reason, isRetried);
-      if (!isRetried) return this.#answer(exchange, unreachable(attempt, result.reason));
-    }
-  }
-
-  /** One try. The lease is taken before it, and released after it, however it ends. */
-  async #try(job: Job, attempt: number, isLast: boolean): Promise<TryResult> {
-    const { now, observer, holdOffs } = this.#context;
-    const lease = await this.#lease(job, attempt);
-    const { id } = lease.endpoint;
-    const sentAt = now();
-    let ending: ReleaseOptions = { failed: true };
-    try {
-      const result = await this.#send(job, lease, isLast, sentAt);
-      if (result.kind === "answered" && result.status < 400) {
-        ending = { outputTokens: result.outputTokens };
-      }
-      if (result.kind === "refused") {
-        job.tried = new Set(job.tried).add(id);
-        // One that has been removed meanwhile has nothing to be held off from.
-        if (this.#context.upstream(id) !== undefined) holdOffs.note(id, now(), result.retryAfterMs);
-      }
-      return result;
-    } finally {
-      lease.release(ending);
-      observer.onTried(now() - sentAt);
-    }
-  }
-
-  /** The first time it waits for its turn; later it goes on at once, or waits again if nobody is left. */
-  async #lease(job: Job, attempt: number): Promise<Leased> {
-    const { gate, request, tried, band, exchange, settings } = job;
-    if (attempt > 1) {
-      const lease = gate.again(request, tried);
-      if (lease !== undefined) return lease;
-    }
-    const waited = (ms: number) => this.#context.observer.onAdmitted(gate.model, band, ms);
-    if (attempt === 1) {
-      const lease = gate.tryAdmit(request);
-      if (lease === undefined) return gate.admit({ ...request, signal: exchange }, waited);
-      waited(0);
-      return lease;
-    }
-    const ttl = Math.max(0, ttlOf(settings) - (this.#context.now() - exchange.startedAt));
-    return gate.admit({ ...request, signal: exchange, ttl }, waited);
-  }
-
-  #send(job: Job, lease: Leased, isLast: boolean, sentAt: number): Promise<TryResult> | TryResult {
-    const { exchange, settings, body, path } = job;
-    const { id } = lease.endpoint;
-    const { now, observer, holdOffs, onSample } = this.#context;
-    const upstream = this.#context.upstream(id);
-    if (upstream === undefined) {
-      return { kind: "refused", reason: "connect", retryAfterMs: 0, detail: "it is gone" };
-    }
-    const { timeouts, inBand } = settings;
-    const length = lengthOf(body);
-    const { rawHeaders, method = "GET" } = exchange.request;
-    return tryEndpoint(
-      exchange,
-      {
-        dispatcher: upstream.dispatcher,
-        method,
-        path,
-        headers: requestHeaders(rawHeaders, upstream.requestHeaders, length, inBand),
-        body: this.#bodyOf(job),
-        bodyFailure: () => job.bodyFailure,
-        answerMs: timeouts.answer,
-        idleMs: timeouts.idle,
-        clientStallMs: timeouts.clientStall,
-        mayRetry: !isLast && body.kind !== "long",
-        wantsStream: job.facts.stream,
-        answerHeaders: endpointHeader(settings.headers.endpoint, id),
-        closesClient: () => this.#closesClient(exchange),
-      },
-      {
-        onAnswer: (status) => {
-          observer.onAnswer(id, status);
-          if (status !== 429 && status !== 503) holdOffs.clear(id, sentAt);
-        },
-        onFirstByte: (isStreamed) => {
-          if (isStreamed) lease.started();
-          observer.onFirstByte(now() - sentAt);
-        },
-        onSample: (sample) => onSample(id, sample),
-      },
-    );
-  }
-
-  #bodyOf(job: Job): Buffer | AsyncIterable<Buffer> | null {
-    const { body, exchange } = job;
-    if (body.kind === "none") return null;
-    if (body.kind === "kept") return body.bytes;
-    return this.#longBody(job, exchange.request, body.head);
-  }
-
-  async *#longBody(job: Job, request: IncomingMessage, head: Buffer): AsyncGenerator<Buffer> {
-    job.isBodyTaken = true;
-    try {
-      yield* this.#context.keeper.stream(request, head);
-    } catch (error) {
-      job.bodyFailure = error;
-      throw error;
-    }
-  }
-
-  #finish(job: Job, result: Exclude<TryResult, { kind: "refused" }>): Outcome {
-    const { exchange } = job;
+    const { tries, result } = await new Tries(this.#context, job).run();
     switch (result.kind) {
       case "answered":
         return "answered";
+      case "refused":
+        return this.#answer(exchange, unreachable(tries, result.reason));
       case "cut":
         return "upstream-cut";
       case "silent":
@@ -298,8 +187,9 @@ export class RequestProxy {
     if (exchange.earlyEnd !== undefined) {
       return this.#explainEarlyEnd(exchange, exchange.earlyEnd);
     }
-    if (error instanceof BodyTooLargeError) return this.#answer(exchange, TOO_LARGE);
     if (error instanceof BodyCutError) return "client-gone";
+    const body = BODY_ERRORS.find(([kind]) => error instanceof kind);
+    if (body !== undefined) return this.#answer(exchange, body[1]);
     const answer = error instanceof AdmissionError ? answerOf(error) : undefined;
     if (answer !== undefined) return this.#answer(exchange, answer);
     this.#context.onFault(error);
@@ -307,22 +197,24 @@ export class RequestProxy {
   }
 
   #explainEarlyEnd(exchange: Exchange, reason: EarlyEnd): Outcome {
-    if (reason === "timed-out") this.#answer(exchange, TIMED_OUT);
-    else if (reason === "shutting-down") this.#answer(exchange, SHUTTING_DOWN);
-    if (exchange.response.headersSent && !exchange.response.writableEnded) {
+    const answer = EARLY_ANSWERS[reason];
+    if (answer !== undefined) this.#answer(exchange, answer);
+    else if (exchange.response.headersSent && !exchange.response.writableEnded) {
       exchange.response.destroy(); // part of an answer was sent: the client must see that it is cut
     }
     return reason;
   }
 
   #answer(exchange: Exchange, answer: OwnAnswer): Outcome {
+    const { response } = exchange;
+    if (response.headersSent) {
+      // Part of another answer was sent: the client must see that it is cut.
+      if (!response.writableEnded) response.destroy();
+      return answer.reason;
+    }
     exchange.ownAnswer = answer;
-    sendAnswer(exchange.response, answer, this.#closesClient(exchange));
+    writeAnswer(response, answer, exchange.closesClient);
+    exchange.finish();
     return answer.reason;
-  }
-
-  /** What is left of a body would be taken for the next request. */
-  #closesClient(exchange: Exchange): boolean {
-    return this.#isClosing || !exchange.request.complete;
   }
 }

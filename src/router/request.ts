@@ -5,7 +5,7 @@ import { parseDuration } from "../duration";
 import type { RequestBody } from "./body";
 import type { RouterSettings } from "./config";
 import type { Exchange } from "./exchange";
-import { type Facts, NO_FACTS, readFacts } from "./facts";
+import { type Facts, type FactsReader, FormReader, JsonReader } from "./facts";
 import type { GateRequest } from "./gates";
 
 /** Names that clients choose are cut here. */
@@ -74,12 +74,12 @@ export function ttlOf({ flow }: RouterSettings): number {
   return parseDuration(flow.ttl ?? "1m");
 }
 
-/** What a request says of itself; nothing, where it is no JSON. */
-export function factsOf(request: IncomingMessage, body: RequestBody): Facts {
-  if (body.kind === "none") return NO_FACTS;
-  const { "content-type": type = "", "content-encoding": coding } = request.headers;
-  if (coding !== undefined || !/\bjson\b/i.test(type)) return NO_FACTS;
-  return readFacts(body.kind === "kept" ? body.bytes : body.head);
+/** What reads a request's body; undefined: nothing can, since it is compressed. */
+export function readerOf({ headers }: IncomingMessage): FactsReader | undefined {
+  const { "content-type": type = "", "content-encoding": coding = "identity" } = headers;
+  if (coding.trim().toLowerCase() !== "identity") return undefined;
+  // Engines take JSON under any type.
+  return /^\s*multipart\/form-data\b/i.test(type) ? new FormReader() : new JsonReader();
 }
 
 /** Length of a body; undefined: it has none, or does not say. */

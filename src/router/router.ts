@@ -126,6 +126,7 @@ export class Router {
       observer: noteIn(this.#journal, () => pool.now(), this.#metrics),
       now: () => pool.now(),
       find: (model) => this.#gates.find(model),
+      needsModel: () => this.#gates.needsModel,
       upstream: (id) => this.#fleet.get(id),
       onSample: (id, sample) => {
         if (pool.get(id) !== undefined) pool.report(id, sample);

@@ -3,6 +3,7 @@
 
 import Fastify, { type FastifyInstance } from "fastify";
 import type { RouterSettings } from "./config";
+import { Connections } from "./connections";
 import type { RequestProxy } from "./proxy";
 
 /** Timeouts of connections are looked at so often at the least, in ms. */
@@ -13,6 +14,7 @@ export function createTrafficServer(
   proxy: RequestProxy,
   { timeouts, limits }: RouterSettings,
 ): FastifyInstance {
+  const connections = new Connections((answer) => proxy.refused(answer));
   const app = Fastify({
     logger: false,
     requestTimeout: timeouts.request,
@@ -21,6 +23,7 @@ export function createTrafficServer(
     forceCloseConnections: "idle",
     // Every path goes one way. Routing would decode it, and refuse what it cannot decode.
     rewriteUrl: () => "/",
+    clientErrorHandler: (error, socket) => connections.fail(error, socket),
     http: {
       headersTimeout: Math.min(timeouts.requestHeaders, timeouts.request),
       maxHeaderSize: limits.requestHeaderBytes,
@@ -30,7 +33,8 @@ export function createTrafficServer(
   // The hook runs for every method, before anything reads the body or judges its type.
   app.addHook("onRequest", (request, reply) => {
     reply.hijack();
-    proxy.handle(request.raw, reply.raw, request.originalUrl);
+    const { raw, originalUrl } = request;
+    connections.enter(raw.socket, (onEnd) => proxy.handle(raw, reply.raw, originalUrl, onEnd));
   });
   app.server.maxConnections = limits.connections;
   return app;

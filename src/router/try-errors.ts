@@ -5,6 +5,17 @@ import type { EarlyEnd } from "./exchange";
 /** Why a request is sent to another endpoint. */
 export type RetryReason = "connect" | "reset" | "bad-answer" | "429" | "503";
 
+/** Whether a try says for sure that its endpoint takes nothing now; else the request may be at fault. */
+export function isRefusal(reason: RetryReason): boolean {
+  return reason !== "reset" && reason !== "bad-answer";
+}
+
+/** What a status says of its endpoint; undefined: it has taken the request. */
+export function refusalOf(status: number): RetryReason | undefined {
+  if (status === 429) return "429";
+  return status === 503 ? "503" : undefined;
+}
+
 /** How a try ended. */
 export type TryResult =
   /** The whole answer was passed on. */
@@ -17,7 +28,6 @@ export type TryResult =
   | {
       readonly kind: "refused";
       readonly reason: RetryReason;
-      readonly retryAfterMs: number;
       readonly detail: string;
     }
   /** Nothing was passed on, and trying again makes no sense. */
@@ -39,7 +49,6 @@ export function classify(error: unknown, detail: string): TryResult {
   const refused = (reason: RetryReason): TryResult => ({
     kind: "refused",
     reason,
-    retryAfterMs: 0,
     detail,
   });
   const code = codeOf(error);
@@ -54,7 +63,8 @@ export function classify(error: unknown, detail: string): TryResult {
   if (
     code.startsWith("HPE_") ||
     code === "UND_ERR_HEADERS_OVERFLOW" ||
-    code === "ERR_INVALID_CHAR"
+    code === "ERR_INVALID_CHAR" ||
+    (error instanceof Error && error.name === "HTTPParserError")
   ) {
     return refused("bad-answer");
   }

@@ -6,7 +6,7 @@ import type { Sample } from "../sample";
 import { readLoadMetrics } from "../telemetry/orca";
 import type { Exchange } from "./exchange";
 import { answerHeaders, headerValue, readRetryAfter } from "./headers";
-import { classify, describeError, type TryResult } from "./try-errors";
+import { classify, describeError, refusalOf, type TryResult } from "./try-errors";
 
 /** A request to an endpoint. */
 export interface TryRequest {
@@ -26,14 +26,12 @@ export interface TryRequest {
   readonly wantsStream: boolean;
   /** Set on the answer. */
   readonly answerHeaders: readonly string[];
-  /** The connection to the client is not kept. */
-  closesClient(): boolean;
 }
 
 /** Who is told what happens. */
 export interface TryListener {
-  /** The header of the answer has come. */
-  onAnswer(status: number): void;
+  /** The header of the answer has come. @param retryAfterMs what a 429 or 503 asks for; else 0. */
+  onAnswer(status: number, retryAfterMs: number): void;
   /** The first byte of the body has come. @param isStreamed more will come, token by token. */
   onFirstByte(isStreamed: boolean): void;
   /** The engine has reported its load with its answer. */
@@ -125,22 +123,22 @@ class Attempt implements Dispatcher.DispatchHandler {
     const headers = answerHeaders(raw, this.#request.answerHeaders);
     const sample = readLoadMetrics(headers.loadMetrics);
     if (sample !== undefined) this.#listener.onSample(sample);
-    this.#listener.onAnswer(status);
-    if (this.#request.mayRetry && (status === 429 || status === 503)) {
-      const retryAfterMs = readRetryAfter(headers.retryAfter, Date.now());
+    const refusal = refusalOf(status);
+    const retryAfterMs = refusal === undefined ? 0 : readRetryAfter(headers.retryAfter, Date.now());
+    this.#listener.onAnswer(status, retryAfterMs);
+    if (this.#request.mayRetry && refusal !== undefined) {
       const detail = `answered ${status}`;
       this.#dumpTimer = setTimeout(() => controller.abort(new Error("not wanted")), DUMP_MS);
       this.#dumpTimer.unref();
-      this.#settle({ kind: "refused", reason: `${status}`, retryAfterMs, detail });
+      this.#settle({ kind: "refused", reason: refusal, detail });
       return;
     }
     this.#status = status;
     const isEvents = EVENT_STREAM.test(headers.contentType);
     const mayStream = this.#request.wantsStream && !headers.hasLength && status < 300;
     this.#isStreamed = isEvents || mayStream;
-    const { response } = this.#exchange;
-    // What is left of the client's body would be taken for its next request.
-    if (this.#request.closesClient()) response.shouldKeepAlive = false;
+    const { response, closesClient } = this.#exchange;
+    if (closesClient) response.shouldKeepAlive = false;
     response.writeHead(status, headers.forward);
     if (this.#isStreamed) queueMicrotask(this.#flush);
   }
@@ -167,7 +165,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     clearTimeout(this.#dumpTimer);
     if (this.#isSettled) return;
-    this.#exchange.response.end();
+    this.#exchange.finish();
     const outputTokens = this.#events > 1 ? this.#events : undefined;
     this.#settle({ kind: "answered", status: this.#status, outputTokens });
   }

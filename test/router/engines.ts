@@ -7,7 +7,7 @@ import {
   type RequestListener,
   type ServerResponse,
 } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
 import type { RouterConfig } from "../../src/router/options";
 import { createRouter, type Router, type RouterOptions } from "../../src/router/router";
@@ -234,5 +234,21 @@ export function chat(
     path: "/v1/chat/completions",
     headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hello" }], ...more }),
+  });
+}
+
+/** Sends bytes as they are; resolves to all that came back when the connection has ended. */
+export function sendRaw(url: string, text: string, more?: (write: (text: string) => void) => void) {
+  const { hostname, port } = new URL(url);
+  return new Promise<string>((resolve) => {
+    let answer = "";
+    const socket = connect(Number(port), hostname);
+    socket.on("data", (chunk) => {
+      answer += chunk;
+    });
+    socket.on("error", () => undefined); // being cut off is an answer too
+    socket.on("close", () => resolve(answer));
+    socket.write(text);
+    more?.((next) => socket.write(next));
   });
 }

@@ -61,6 +61,26 @@ describe("a hold-off", () => {
     expect(holdOffs.nextEnd(70)).toBe(170);
   });
 
+  test("comes of three requests in a row that were cut off, unless they were at fault", () => {
+    const holdOffs = new HoldOffs(() => times);
+    for (let i = 0; i < 10; i++) {
+      holdOffs.suspect("a", 0);
+      holdOffs.suspect("a", 0);
+      holdOffs.acquit("a");
+      holdOffs.acquit("a");
+    }
+    expect(held(holdOffs, 1)).toEqual([]);
+    expect(holdOffs.isEmpty).toBe(true);
+    for (let i = 0; i < 2; i++) holdOffs.suspect("a", 10);
+    holdOffs.clear("a", 11);
+    for (let i = 0; i < 2; i++) holdOffs.suspect("a", 20);
+    expect(held(holdOffs, 20)).toEqual([]);
+    holdOffs.suspect("a", 20);
+    expect(held(holdOffs, 20)).toEqual(["a"]);
+    expect(holdOffs.firstEnd(["a", "b"], 30)).toBe(30);
+    expect(holdOffs.firstEnd(["a"], 30)).toBe(120);
+  });
+
   test("is forgotten with its endpoint", () => {
     const holdOffs = new HoldOffs(() => times);
     holdOffs.note("a", 0);

@@ -80,7 +80,9 @@ describe("an endpoint that does not take a request", () => {
   });
 
   test("tries are bounded, and the last answer is the client's to see", async () => {
-    const { bad, good, url } = await pair({ retry: { attempts: 2, holdOff: "20ms" } });
+    const { bad, good, url } = await pair({
+      retry: { attempts: 2, holdOff: "20ms", longestHoldOff: "50ms" },
+    });
     for (const one of [bad, good]) {
       one.behave = (_, response) =>
         response.writeHead(429, { "retry-after": "7", "content-type": "text/x" }).end("busy");
@@ -104,6 +106,77 @@ describe("an endpoint that does not take a request", () => {
     };
     expect((await chat(url)).status).toBe(200);
     expect(engine.seen.length).toBe(2);
+  });
+
+  test("a request that is cut off wherever it goes is sent twice, and holds nobody off", async () => {
+    const engines = await Promise.all(["a", "b", "c", "d"].map((name) => harness.engine(name)));
+    const { url, router } = await harness.router({
+      endpoints: engines.map((one) => one.url),
+      retry: { attempts: 4, holdOff: "10s", longestHoldOff: "10s" },
+    });
+    for (const one of engines) {
+      const { behave } = one;
+      one.behave = (request, response, body) =>
+        (body.includes("poison") ? reset : behave)(request, response, body);
+    }
+    for (let i = 0; i < 8; i++) {
+      const answer = await chat(url, { user: "poison" });
+      expect([answer.status, answer.headers["x-plimsoll-reason"]]).toEqual([
+        502,
+        "upstream-unreachable",
+      ]);
+    }
+    expect(engines.reduce((sum, { seen }) => sum + seen.length, 0)).toBe(16);
+    expect(router.snapshot().heldOff).toEqual([]);
+    expect((await chat(url)).status).toBe(200);
+  });
+
+  test("an endpoint that cuts off what another one answers is held off", async () => {
+    const { bad, url, key, router } = await pair({
+      retry: { holdOff: "10s", longestHoldOff: "10s" },
+    });
+    bad.behave = reset;
+    for (let i = 0; i < 5; i++) {
+      expect((await chat(url, { prompt_cache_key: key })).status).toBe(200);
+    }
+    expect(bad.seen.length).toBe(1);
+    expect(router.snapshot().heldOff).toEqual([bad.url]);
+  });
+
+  test("the 503 of a last try holds its endpoint off, and counts as a refusal", async () => {
+    const { bad, url, key, router } = await pair({
+      retry: { attempts: 1, holdOff: "10s", longestHoldOff: "10s" },
+    });
+    bad.behave = (_, response) => response.writeHead(503).end("busy");
+    expect((await chat(url, { prompt_cache_key: key })).status).toBe(503);
+    expect(router.snapshot().heldOff).toEqual([bad.url]);
+    expect((await router.metrics()).text).toContain(
+      'plimsoll_upstream_refusals_total{reason="503"} 1',
+    );
+    expect((await chat(url, { prompt_cache_key: key })).status).toBe(200);
+  });
+
+  test("what is no HTTP counts as a bad answer", async () => {
+    const { bad, url, key, router } = await pair();
+    bad.behave = ({ socket }) => socket.end("\u0000\u0001 this is no HTTP\r\n\r\n");
+    expect((await chat(url, { prompt_cache_key: key })).status).toBe(200);
+    expect((await router.metrics()).text).toContain(
+      'plimsoll_upstream_refusals_total{reason="bad-answer"} 1',
+    );
+  });
+
+  test("who has to wait for endpoints that are held off is told so", async () => {
+    const engine = await harness.engine();
+    engine.behave = (_, response) => response.writeHead(503).end("busy");
+    const { url } = await harness.router({
+      endpoints: [{ url: engine.url, models: "m" }],
+      retry: { attempts: 1, holdOff: "10s", longestHoldOff: "10s" },
+      flow: { mode: "shed" },
+    });
+    await chat(url);
+    const { status, headers } = await chat(url);
+    expect(status).toBe(429);
+    expect(headers["x-plimsoll-gate"]).toMatch(/^resource=held-off; value=\d+(\.\d+)?; limit=0$/);
   });
 
   test("a request whose body was not kept is not sent twice", async () => {
@@ -300,7 +373,7 @@ describe("a client that goes away", () => {
 
   test("between two tries", async () => {
     const engine = await harness.engine();
-    engine.behave = reset;
+    engine.behave = (_, response) => response.writeHead(503).end("busy");
     const { url, router } = await harness.router({
       endpoints: [engine.url],
       retry: { holdOff: "10s", longestHoldOff: "10s" },

@@ -233,63 +233,6 @@ describe("in-band telemetry", () => {
   });
 });
 
-describe("models", () => {
-  test("a request goes only to endpoints that serve its model", async () => {
-    const [a, b, c] = [
-      await harness.engine("a"),
-      await harness.engine("b"),
-      await harness.engine("c"),
-    ];
-    const { url } = await harness.router({
-      endpoints: [
-        { url: a.url, models: "small" },
-        { url: b.url, models: ["large", "m\u00fc"] },
-        { url: c.url },
-      ],
-    });
-    const askedFor = async (model: string, times = 12) => {
-      for (const one of [a, b, c]) one.seen.length = 0;
-      for (let i = 0; i < times; i++) expect((await chat(url, { model })).status).toBe(200);
-      return [a, b, c].map(({ seen }) => seen.length > 0);
-    };
-    expect(await askedFor("small")).toEqual([true, false, true]);
-    expect(await askedFor("large")).toEqual([false, true, true]);
-    expect(await askedFor("m\u00fc")).toEqual([false, true, true]);
-    expect(await askedFor("other")).toEqual([false, false, true]);
-  });
-
-  test("a model that nobody serves is not found, in the words of OpenAI", async () => {
-    const engine = await harness.engine();
-    const { url } = await harness.router({ endpoints: [{ url: engine.url, models: "small" }] });
-    const answer = await chat(url, { model: "other" });
-    expect([answer.status, answer.headers["x-plimsoll-reason"]]).toEqual([404, "model-not-found"]);
-    expect(JSON.parse(answer.body.toString())).toEqual({
-      error: {
-        message: 'no endpoint serves the model "other"',
-        type: "invalid_request_error",
-        param: null,
-        code: "model_not_found",
-      },
-    });
-    expect((await send(url)).status).toBe(200);
-  });
-
-  test("one model that is saturated holds back no other", async () => {
-    const [a, b] = [await harness.engine("a"), await harness.engine("b")];
-    a.waiting = 50;
-    const { url } = await harness.router({
-      endpoints: [
-        { url: a.url, models: "a" },
-        { url: b.url, models: "b" },
-      ],
-      flow: { ttl: "30ms" },
-    });
-    expect((await chat(url, { model: "b" })).status).toBe(200);
-    const answer = await chat(url, { model: "a" });
-    expect([answer.status, answer.headers["x-plimsoll-reason"]]).toEqual([429, "ttl-expired"]);
-  });
-});
-
 describe("sessions", () => {
   const served = async (url: string, more: object, headers: Record<string, string> = {}) =>
     (await chat(url, { ...more }, headers)).headers["x-plimsoll-endpoint"];

@@ -4,25 +4,9 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { until } from "../telemetry/servers";
-import { chat, type Engine, send, useRouters } from "./engines";
+import { chat, type Engine, send, sendRaw, useRouters } from "./engines";
 
 const harness = useRouters();
-
-/** Sends bytes as they are; resolves to all that came back when the connection has ended. */
-function sendRaw(url: string, text: string, more?: (write: (text: string) => void) => void) {
-  const { hostname, port } = new URL(url);
-  return new Promise<string>((resolve) => {
-    let answer = "";
-    const socket = connect(Number(port), hostname);
-    socket.on("data", (chunk) => {
-      answer += chunk;
-    });
-    socket.on("error", () => undefined); // being cut off is an answer too
-    socket.on("close", () => resolve(answer));
-    socket.write(text);
-    more?.((next) => socket.write(next));
-  });
-}
 
 describe("only configured endpoints are contacted", () => {
   test("whatever the target, the host or a header says", async () => {
