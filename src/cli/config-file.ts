@@ -37,7 +37,14 @@ export type FileReading =
 export function readConfigText(source: string, environment?: Environment): FileReading {
   const file = parseYaml(source);
   if (file.faults !== undefined) return { config: undefined, faults: file.faults };
-  const value = file.value ?? {};
+  const { value } = file;
+  if (value === null) {
+    const rule = "is empty; {} takes every default";
+    return {
+      config: undefined,
+      faults: [{ path: "", value: undefined, rule, line: 1, column: 1 }],
+    };
+  }
   const faults: ConfigFault[] = [];
   const settings = readRouterConfig(value, environment, faults);
   if (faults.length > 0) return { config: undefined, faults: file.place(faults) };

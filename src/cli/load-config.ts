@@ -29,7 +29,7 @@ export async function loadConfig(
   urls: readonly string[],
   environment: Environment = process.env,
 ): Promise<FileConfig> {
-  const source = flags.config === undefined ? "" : await readFile(flags.config, "utf8");
+  const source = flags.config === undefined ? "{}" : await readFile(flags.config, "utf8");
   const file = readConfigText(source, environment);
   if (file.config === undefined) {
     throw new UsageError(printFaults(flags.config ?? "config", file.faults));

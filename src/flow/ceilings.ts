@@ -1,6 +1,7 @@
 // At which saturation each band is held back.
 
-import { ConfigError } from "../errors";
+import { type Field, type Fields, oneOf, readFields } from "../config";
+import { ConfigError, type ConfigFault } from "../errors";
 
 /** How the bands' ceilings are set. */
 export type Ceilings =
@@ -12,6 +13,25 @@ export type Ceilings =
    */
   | { readonly policy: "priority-holdback"; readonly min: number; readonly max: number };
 
+const policy = oneOf<Ceilings["policy"]>("static", "priority-holdback");
+const number: Field<number> = {
+  rule: "a number > 0",
+  read: (value) => (isCeiling(value) ? value : undefined),
+};
+const STATIC_FIELDS: Fields<{ policy: string; ceiling: number | readonly number[] }> = {
+  policy,
+  ceiling: {
+    rule: "a number > 0, or one for each band",
+    read: (value) =>
+      isCeiling(value) || (Array.isArray(value) && value.every(isCeiling)) ? value : undefined,
+  },
+};
+const HOLDBACK_FIELDS: Fields<{ policy: string; min: number; max: number }> = {
+  policy,
+  min: number,
+  max: number,
+};
+
 /**
  * The ceiling of each of `n` bands, highest first.
  *
@@ -19,26 +39,37 @@ export type Ceilings =
  */
 export function resolveCeilings(ceilings: Ceilings | undefined, n: number): readonly number[] {
   if (ceilings === undefined) return Array.from({ length: n }, () => 1);
-  const { policy } = ceilings;
-  if (policy === "static") return staticCeilings(ceilings.ceiling ?? 1, n);
-  if (policy === "priority-holdback") {
-    const { min, max } = ceilings;
-    if (isCeiling(min) && isCeiling(max) && min <= max) {
-      const step = n > 1 ? (max - min) / (n - 1) : 0;
-      return Array.from({ length: n }, (_, i) => max - i * step);
-    }
-    const rule = "must have 0 < min <= max";
-    throw new ConfigError([{ path: "ceilings", value: ceilings, rule }]);
-  }
-  const rule = 'must be one of "static", "priority-holdback"';
-  throw new ConfigError([{ path: "ceilings.policy", value: policy, rule }]);
+  const faults: ConfigFault[] = [];
+  const given: Partial<Ceilings> | null = ceilings; // a file may say anything
+  const read = given?.policy === "priority-holdback" ? readHoldback : readStatic;
+  const list = read(ceilings, n, faults);
+  if (faults.length > 0) throw new ConfigError(faults);
+  return list;
 }
 
-function staticCeilings(given: number | readonly number[], n: number): readonly number[] {
-  const list = typeof given === "number" ? Array.from({ length: n }, () => given) : given;
-  if (Array.isArray(list) && list.length === n && list.every(isCeiling)) return [...list];
-  const rule = `must be a number > 0, or one for each of the ${n} bands`;
-  throw new ConfigError([{ path: "ceilings.ceiling", value: given, rule }]);
+function readStatic(given: unknown, n: number, faults: ConfigFault[]): readonly number[] {
+  const read = readFields(STATIC_FIELDS, given, "ceilings", faults);
+  if (faults.length > 0) return [];
+  if (read.policy === undefined) {
+    faults.push({ path: "ceilings.policy", value: undefined, rule: `must be ${policy.rule}` });
+  }
+  const { ceiling = 1 } = read;
+  const list = typeof ceiling === "number" ? Array.from({ length: n }, () => ceiling) : ceiling;
+  if (list.length !== n) {
+    const rule = `must be a number > 0, or one for each of the ${n} bands`;
+    faults.push({ path: "ceilings.ceiling", value: ceiling, rule });
+  }
+  return [...list];
+}
+
+function readHoldback(given: unknown, n: number, faults: ConfigFault[]): readonly number[] {
+  const { min, max } = readFields(HOLDBACK_FIELDS, given, "ceilings", faults);
+  if (min !== undefined && max !== undefined && min <= max) {
+    const step = n > 1 ? (max - min) / (n - 1) : 0;
+    return Array.from({ length: n }, (_, i) => max - i * step);
+  }
+  faults.push({ path: "ceilings", value: given, rule: "must have 0 < min <= max" });
+  return [];
 }
 
 function isCeiling(value: unknown): value is number {

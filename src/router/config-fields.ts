@@ -2,6 +2,7 @@
 // schema, the documentation and `plimsoll check` are tested against these tables.
 
 import { durationField, type Field, type Fields } from "../config";
+import { mayNameEndpoint } from "./headers";
 import type { AffinityKey, LimitOptions, RetryOptions, TimeoutOptions } from "./options";
 
 /** Where a server listens. */
@@ -88,8 +89,11 @@ export const HEADER_FIELDS: Fields<HeaderSettings> = {
   priority: headerName,
   tenant: headerName,
   endpoint: {
-    rule: `${headerName.rule}, or false`,
-    read: (value) => (value === false ? value : headerName.read(value)),
+    rule: "the name of a header that means nothing else, such as x-endpoint, or false",
+    read: (value) => {
+      const name = value === false ? value : headerName.read(value);
+      return name === false || (name !== undefined && mayNameEndpoint(name)) ? name : undefined;
+    },
   },
 };
 

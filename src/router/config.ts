@@ -11,7 +11,7 @@ import { ConfigError, type ConfigFault } from "../errors";
 import { resolveFlowOptions } from "../flow/options";
 import type { EngineName } from "../telemetry/engines";
 import { TIME_FIELDS } from "../telemetry/scraper-options";
-import { ENGINE_FIELD } from "../telemetry/targets";
+import { ENGINE_FIELD, hideUnknown } from "../telemetry/targets";
 import {
   type Address,
   AFFINITY_FIELDS,
@@ -122,6 +122,17 @@ export function resolveRouterConfig(
 
 /** As `resolveRouterConfig`; faults are added to `faults`, and what was read is good without any. */
 export function readRouterConfig(
+  input: unknown,
+  environment: Environment | undefined,
+  faults: ConfigFault[],
+): RouterSettings {
+  const own: ConfigFault[] = [];
+  const settings = readSections(input, environment, own);
+  faults.push(...own.map(hideUnknown));
+  return settings;
+}
+
+function readSections(
   input: unknown,
   environment: Environment | undefined,
   faults: ConfigFault[],

@@ -59,7 +59,8 @@ function readSource(
     faults.push({ path: `${path}.id`, value: endpoint.id, rule: "each address has its own id" });
   }
   const templateFaults: ConfigFault[] = [];
-  const [template] = readEndpoints([endpoint], path, context, templateFaults);
+  const keys = Object.keys(DNS_FIELDS);
+  const [template] = readEndpoints([endpoint], path, context, templateFaults, keys);
   for (const fault of templateFaults) {
     faults.push({ ...fault, path: path + fault.path.slice(`${path}.0`.length) });
   }

@@ -1,6 +1,7 @@
 // All endpoints of a router, from wherever they come: its config, a file, names. Each source says its own
 // list; whoever listens hears the whole one.
 
+import { ConfigError, type ConfigFault } from "../errors";
 import type { Logger } from "../logger";
 import type { RouterSettings } from "./config";
 import type { RoutedEndpoint } from "./endpoints";
@@ -9,7 +10,8 @@ import { type EndpointSource, type OnEndpoints, watchFile, watchName } from "./s
 
 interface Part {
   readonly source: EndpointSource;
-  endpoints: readonly RoutedEndpoint[];
+  /** Undefined: it could not be read yet. */
+  endpoints: readonly RoutedEndpoint[] | undefined;
 }
 
 /** The endpoints of all sources together. */
@@ -17,10 +19,10 @@ export class EndpointList {
   readonly #logger: Logger | undefined;
   readonly #onEndpoints: OnEndpoints;
   /** By what they were made from, so that a reload leaves alone what has not changed. */
-  readonly #parts = new Map<string, Part>();
-  readonly #warned = new Set<string>();
+  #parts: ReadonlyMap<string, Part> = new Map();
   #own: readonly RoutedEndpoint[] = [];
-  #isSetting = false;
+  /** Ids that more than one source names. */
+  #shared: ReadonlySet<string> = new Set();
   #isClosed = false;
 
   constructor(logger: Logger | undefined, onEndpoints: OnEndpoints) {
@@ -28,27 +30,41 @@ export class EndpointList {
     this.#onEndpoints = onEndpoints;
   }
 
-  /** Takes the sources that these settings name. Resolves when each of them was asked once. */
-  async set(settings: RouterSettings, environment: Environment | undefined): Promise<void> {
-    const wanted = this.#sourcesOf(settings, environment);
-    this.#isSetting = true;
-    this.#own = settings.endpoints;
-    const fresh: Promise<void>[] = [];
-    for (const [key, open] of wanted) {
-      if (this.#parts.has(key)) continue;
-      const part: Part = { endpoints: [], source: open((list) => this.#take(part, list)) };
-      this.#parts.set(key, part);
-      fresh.push(part.source.refresh());
+  /**
+   * Asks each source that these settings name and that is not asked yet. Nothing has changed until what it
+   * resolves to is called.
+   *
+   * @param mayWait a source that cannot be read yet counts as empty until it can; else it is a fault.
+   * Rejects with ConfigError with every such fault.
+   */
+  async prepare(
+    settings: RouterSettings,
+    environment: Environment | undefined,
+    { mayWait }: { readonly mayWait: boolean },
+  ): Promise<() => void> {
+    const parts = new Map<string, Part>();
+    const fresh: Part[] = [];
+    for (const [key, open] of this.#sourcesOf(settings, environment)) {
+      let part = this.#parts.get(key);
+      if (part === undefined) {
+        part = this.#open(open);
+        fresh.push(part);
+      }
+      parts.set(key, part);
     }
-    // The old sources count until the new ones have been asked, so that nothing is missing meanwhile.
-    await Promise.all(fresh);
-    for (const [key, { source }] of this.#parts) {
-      if (wanted.has(key)) continue;
-      source.close();
-      this.#parts.delete(key);
+    await Promise.all(fresh.map(({ source }) => source.refresh()));
+    const unread = fresh.filter(({ endpoints }) => endpoints === undefined);
+    if (this.#isClosed || (unread.length > 0 && !mayWait)) {
+      for (const { source } of fresh) source.close();
+      if (this.#isClosed) return () => {};
+      throw new ConfigError(unread.map(({ source }) => faultOf(source)));
     }
-    this.#isSetting = false;
-    this.#tell();
+    return () => {
+      for (const [key, { source }] of this.#parts) if (!parts.has(key)) source.close();
+      this.#own = settings.endpoints;
+      this.#parts = parts;
+      this.#tell();
+    };
   }
 
   /** Looks and asks no more. */
@@ -76,27 +92,36 @@ export class EndpointList {
     return sources;
   }
 
-  #take(part: Part, endpoints: readonly RoutedEndpoint[]): void {
-    part.endpoints = endpoints;
-    if (!this.#isSetting) this.#tell();
+  #open(open: (onEndpoints: OnEndpoints) => EndpointSource): Part {
+    const part: Part = {
+      endpoints: undefined,
+      source: open((endpoints) => {
+        part.endpoints = endpoints;
+        if ([...this.#parts.values()].includes(part)) this.#tell();
+      }),
+    };
+    return part;
   }
 
   #tell(): void {
     if (this.#isClosed) return;
     const all = new Map<string, RoutedEndpoint>();
-    for (const endpoint of [
-      this.#own,
-      ...[...this.#parts.values()].map((p) => p.endpoints),
-    ].flat()) {
-      if (!all.has(endpoint.id)) all.set(endpoint.id, endpoint);
-      else this.#warnOnce(`endpoint ${endpoint.id} is named twice: the first one counts`);
+    const shared = new Set<string>();
+    const lists = [this.#own, ...[...this.#parts.values()].map((part) => part.endpoints ?? [])];
+    for (const endpoint of lists.flat()) {
+      const { id } = endpoint;
+      if (!all.has(id)) all.set(id, endpoint);
+      else if (!shared.has(id)) {
+        shared.add(id);
+        if (this.#shared.has(id)) continue;
+        this.#logger?.warn(`endpoint ${id} is named twice: the first one counts`);
+      }
     }
+    this.#shared = shared;
     this.#onEndpoints([...all.values()]);
   }
+}
 
-  #warnOnce(text: string): void {
-    if (this.#warned.has(text)) return;
-    this.#warned.add(text);
-    this.#logger?.warn(text);
-  }
+function faultOf({ path, name, fault = "cannot be read" }: EndpointSource): ConfigFault {
+  return { path, value: name, rule: `must be readable (${fault})` };
 }

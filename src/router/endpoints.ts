@@ -5,6 +5,7 @@ import type { EndpointOptions } from "../config";
 import type { ConfigFault } from "../errors";
 import type { EngineName } from "../telemetry/engines";
 import { readHeaders, readTargets, type TargetOptions } from "../telemetry/targets";
+import { maySetOnRequests } from "./headers";
 import { type Environment, fillIn, fillInValues } from "./secrets";
 
 /** A checked endpoint. */
@@ -35,12 +36,14 @@ export interface EndpointContext {
  * Checks a list of endpoints; faults are added to `faults`.
  *
  * @param path where the list stands.
+ * @param otherKeys options that the caller has taken out; for suggestions.
  */
 export function readEndpoints(
   list: readonly unknown[],
   path: string,
   context: EndpointContext,
   faults: ConfigFault[],
+  otherKeys: readonly string[] = [],
 ): RoutedEndpoint[] {
   const parts = list.map((given, i) => split(given, `${path}.${i}`, context.environment, faults));
   const targetFaults: ConfigFault[] = [];
@@ -48,6 +51,7 @@ export function readEndpoints(
     parts.map(({ target }) => target),
     context.engine,
     targetFaults,
+    ["models", "requestHeaders", ...otherKeys],
   );
   for (const fault of targetFaults) {
     faults.push({
@@ -64,6 +68,9 @@ export function readEndpoints(
     return { id, origin, target: options, endpoint, models, requestHeaders };
   });
 }
+
+/** No model is called so: people who write it mean all of them. */
+const EVERY_MODEL = "*";
 
 interface Part {
   readonly target: unknown;
@@ -97,8 +104,22 @@ function split(
   return {
     target,
     models: readModels(models, `${path}.models`, faults),
-    requestHeaders: readHeaders(filled, at, faults) ?? {},
+    requestHeaders: readRequestHeaders(filled, at, faults),
   };
+}
+
+function readRequestHeaders(
+  value: unknown,
+  path: string,
+  faults: ConfigFault[],
+): Readonly<Record<string, string>> {
+  const headers = readHeaders(value, path, faults) ?? {};
+  for (const name of Object.keys(headers)) {
+    if (maySetOnRequests(name)) continue;
+    const rule = "must be a header of the request itself; this one is set by the router";
+    faults.push({ path: `${path}.${name}`, value: name, rule });
+  }
+  return headers;
 }
 
 function readModels(
@@ -108,9 +129,11 @@ function readModels(
 ): readonly string[] | undefined {
   if (value === undefined) return undefined;
   const list: unknown[] = Array.isArray(value) ? value : [value];
-  const isName = (one: unknown): one is string => typeof one === "string" && one !== "";
+  const isName = (one: unknown): one is string =>
+    typeof one === "string" && one !== "" && one !== EVERY_MODEL;
   if (list.length > 0 && list.every(isName)) return [...new Set(list)];
-  faults.push({ path, value, rule: "must be the name of a model, or a list of them" });
+  const rule = "must be the name of a model, or a list of them; without any, it serves every model";
+  faults.push({ path, value, rule });
   return undefined;
 }
 

@@ -41,7 +41,8 @@ export class Fleet {
   /** Connections of endpoints that are gone, while requests use them. */
   readonly #leaving = new Set<ConnectionPool>();
   readonly #closing = new Set<Promise<unknown>>();
-  readonly #warned = new Set<string>();
+  /** What scrapers have said under these settings. */
+  #warned: { readonly settings: RouterSettings; readonly texts: Set<string> } | undefined;
 
   constructor(context: FleetContext) {
     this.#context = context;
@@ -144,8 +145,11 @@ export class Fleet {
 
   /** Every endpoint has a scraper, and all of them say the same. */
   #warnOnce(text: string): void {
-    if (this.#warned.has(text)) return;
-    this.#warned.add(text);
+    const settings = this.#context.settings();
+    if (this.#warned?.settings !== settings) this.#warned = { settings, texts: new Set() };
+    const { texts } = this.#warned;
+    if (texts.has(text)) return;
+    texts.add(text);
     this.#context.logger?.warn(text);
   }
 

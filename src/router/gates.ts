@@ -21,7 +21,7 @@ export interface GateRequest
 
 /** Lets requests through to endpoints. */
 export interface Gate {
-  /** What is its own in metrics: a declared model, or `*`. */
+  /** What it is called in metrics: a declared model, `*` or `(other)`. */
   readonly model: string;
   /** A lease at once, if nobody waits and there is room. */
   tryAdmit(request: GateRequest): Leased | undefined;
@@ -40,10 +40,13 @@ export interface GateStats extends FlowStats {
 }
 
 /** Requests that name no model go anywhere; those of a model nobody declares, to who declares none. */
-const ANY = "";
-const REST = "*";
+const ANY = Symbol("*");
+const REST = Symbol("(other)");
 /** A model whose last endpoint has gone is waited for so long before it counts as unknown, in ms. */
 const LONGEST_ABSENCE_MS = 60_000;
+
+/** A declared model, or one of the two above. */
+type GateKey = string | symbol;
 
 class ModelGate implements Gate {
   readonly model: string;
@@ -82,7 +85,7 @@ function toOptions({ session, tokens, priority, flow, ttl, signal }: GateRequest
 /** The gates of a router. */
 export class Gates {
   readonly #context: ViewContext;
-  readonly #gates = new Map<string, ModelGate>();
+  readonly #gates = new Map<GateKey, ModelGate>();
   readonly #draining = new Set<Promise<void>>();
   #flow: RouterFlowOptions;
   #differ = false;
@@ -92,7 +95,7 @@ export class Gates {
   constructor(context: ViewContext, flow: RouterFlowOptions) {
     this.#context = context;
     this.#flow = flow;
-    this.#gates.set(ANY, this.#open("*", undefined));
+    this.#gates.set(ANY, this.#open(ANY, undefined));
   }
 
   /** The endpoints, and what they serve, have changed. */
@@ -138,7 +141,7 @@ export class Gates {
   /** Where a request for a model has to ask; undefined when nobody serves it. */
   find(model: string | undefined): Gate | undefined {
     if (model === undefined || !this.#differ) return this.#gates.get(ANY);
-    const own = model === ANY || model === REST ? undefined : this.#gates.get(model);
+    const own = this.#gates.get(model);
     if (own !== undefined && own.undeclaredSince === undefined) return own;
     const rest = this.#gates.get(REST);
     if (rest !== undefined && rest.undeclaredSince === undefined) return rest;
@@ -167,7 +170,7 @@ export class Gates {
   }
 
   /** Lets go of a gate that is no model's any more, and has nothing waiting. */
-  #isForgotten(key: string, { undeclaredSince, controller }: ModelGate, now: number): boolean {
+  #isForgotten(key: GateKey, { undeclaredSince, controller }: ModelGate, now: number): boolean {
     if (undeclaredSince === undefined || now - undeclaredSince <= LONGEST_ABSENCE_MS) return false;
     if (controller.stats().waiting > 0) return false;
     this.#gates.delete(key);
@@ -175,7 +178,8 @@ export class Gates {
     return true;
   }
 
-  #open(model: string, ids: ReadonlySet<string> | undefined): ModelGate {
+  #open(key: GateKey, ids: ReadonlySet<string> | undefined): ModelGate {
+    const model = typeof key === "string" ? key : (key.description ?? "");
     return new ModelGate(model, new PoolView(this.#context, ids), this.#flow);
   }
 
@@ -187,10 +191,10 @@ export class Gates {
 
 /** Ids by declared model, those of endpoints that declare none with each; empty when none declares any. */
 function membersByModel(endpoints: readonly RoutedEndpoint[]): {
-  readonly members: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly members: ReadonlyMap<GateKey, ReadonlySet<string>>;
   readonly anyModel: ReadonlySet<string>;
 } {
-  const members = new Map<string, Set<string>>();
+  const members = new Map<GateKey, Set<string>>();
   const anyModel = new Set<string>();
   for (const { id, models } of endpoints) {
     if (models === undefined) anyModel.add(id);

@@ -23,6 +23,21 @@ const HOP_BY_HOP = new Set([
   "upgrade",
   "http2-settings",
 ]);
+/** Answers' headers that clients act upon. */
+const MEANINGFUL = new Set(["retry-after", "set-cookie", "location", LOAD_METRICS_HEADER]);
+
+/** Whether a configured header may be set on requests: it ends at no hop and frames nothing. */
+export function maySetOnRequests(name: string): boolean {
+  const isOurs = endsHere(name, undefined) || name === LOAD_METRICS_REQUEST_HEADER;
+  return !isOurs && name !== "content-length" && name !== "expect";
+}
+
+/** Whether an answer's header may be called so: it means nothing else to clients. */
+export function mayNameEndpoint(name: string): boolean {
+  if (name.startsWith(OWN_PREFIX)) return true;
+  return !endsHere(name, undefined) && !name.startsWith("content-") && !MEANINGFUL.has(name);
+}
+
 /** Of the request's; the router sends its own of these, or none. */
 const REPLACED = new Set(["host", "expect", "content-length", LOAD_METRICS_REQUEST_HEADER]);
 

@@ -85,6 +85,8 @@ export class Router {
   #startedAt = Number.NEGATIVE_INFINITY;
   #addresses: RouterAddresses | undefined;
   #closing: Promise<void> | undefined;
+  /** The last reload: one comes after the other. */
+  #reloading: Promise<void> = Promise.resolve();
 
   /** @throws ConfigError with every fault. */
   constructor(config: RouterConfig, options: RouterOptions = {}) {
@@ -162,7 +164,8 @@ export class Router {
     this.#state = "started";
     this.#startedAt = performance.now();
     try {
-      await this.#list.set(this.#settings, this.#environment);
+      const take = await this.#list.prepare(this.#settings, this.#environment, { mayWait: true });
+      take();
       if (this.#admin !== undefined) this.#journal.start();
       const { listen, admin } = this.#settings;
       const adminAddress =
@@ -183,19 +186,16 @@ export class Router {
    * under.
    *
    * @returns options that have changed and need a restart, such as `listen.port`.
-   * Rejects with ConfigError with every fault; nothing has changed then.
+   * Rejects with ConfigError with every fault, among them a file or a name that is new and cannot be read;
+   * nothing has changed then.
    */
-  async reload(config: RouterConfig): Promise<readonly string[]> {
-    const next = resolveRouterConfig(config, this.#environment);
-    if (this.#state !== "started") throw new Error("only a started router can be reloaded");
-    const before = this.#settings;
-    const left = needsRestart(before, next);
-    this.#gates.setFlow(next.flow);
-    this.pool.reconfigure(next.detector);
-    this.#settings = next;
-    await this.#list.set(next, this.#environment);
-    for (const path of left) this.#logger?.warn(`${path} has changed: it needs a restart`);
-    return left;
+  reload(config: RouterConfig): Promise<readonly string[]> {
+    const done = this.#reloading.then(() => this.#reload(config));
+    this.#reloading = done.then(
+      () => {},
+      () => {}, // it is told to who has asked for it
+    );
+    return done;
   }
 
   /** The router as plain data. */
@@ -235,6 +235,24 @@ export class Router {
   #warnOfPool(text: string): void {
     const firstReadingsMs = this.#settings.timeout ?? FIRST_READINGS_MS;
     if (performance.now() - this.#startedAt > firstReadingsMs) this.#logger?.warn(text);
+  }
+
+  async #reload(config: RouterConfig): Promise<readonly string[]> {
+    const next = resolveRouterConfig(config, this.#environment);
+    this.#mustBeStarted();
+    const take = await this.#list.prepare(next, this.#environment, { mayWait: false });
+    this.#mustBeStarted();
+    const left = needsRestart(this.#settings, next);
+    this.#gates.setFlow(next.flow);
+    this.pool.reconfigure(next.detector);
+    this.#settings = next;
+    take();
+    for (const path of left) this.#logger?.warn(`${path} has changed: it needs a restart`);
+    return left;
+  }
+
+  #mustBeStarted(): void {
+    if (this.#state !== "started") throw new Error("only a started router can be reloaded");
   }
 
   async #close(drainMs: number): Promise<void> {

@@ -3,6 +3,7 @@
 
 import { Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ConfigFault } from "../errors";
 import { describeFault } from "../errors";
 import type { Logger } from "../logger";
@@ -12,6 +13,12 @@ import { type EndpointContext, type RoutedEndpoint, readEndpoints } from "./endp
 
 /** A running source. */
 export interface EndpointSource {
+  /** What it is called in the configuration, such as `endpointsFile`. */
+  readonly path: "endpointsFile" | "dns";
+  /** The file or the host. */
+  readonly name: string;
+  /** Why it could not be read when it was last looked at; undefined: it could. */
+  readonly fault: string | undefined;
   /** Looks again now. Resolves when it has. */
   refresh(): Promise<void>;
   close(): void;
@@ -21,6 +28,8 @@ export interface EndpointSource {
 export type OnEndpoints = (endpoints: readonly RoutedEndpoint[]) => void;
 
 const FILE_INTERVAL_MS = 1000;
+const SETTLING_MS = 50;
+const SETTLING_LOOKS = 10;
 /** What its list is called in words of faults. */
 const LIST_PATH = "endpoints";
 
@@ -32,29 +41,54 @@ export function watchFile(
   logger: Logger | undefined,
 ): EndpointSource {
   let known: string | undefined;
-  let told: string | undefined;
+  let fault: string | undefined;
   const complain = (text: string) => {
-    if (text !== told) logger?.warn(`${path}: ${text}; its endpoints stay as they were`);
-    told = text;
+    if (text !== fault) logger?.warn(`${path}: ${text}; its endpoints stay as they were`);
+    fault = text;
   };
-  return poll(FILE_INTERVAL_MS, async (isClosed) => {
+  const source = poll(FILE_INTERVAL_MS, async (isClosed) => {
     let text: string;
     try {
-      text = await readFile(path, "utf8");
+      text = await readSettled(path, known);
     } catch (error) {
       complain(error instanceof Error ? error.message : String(error));
       return;
     }
-    if (text === known || isClosed()) return;
-    known = text;
+    if (isClosed()) return;
+    if (text === known) {
+      fault = undefined; // it had gone, and came back as it was
+      return;
+    }
     const { list, faults } = readList(text, context);
     if (faults.length > 0) {
       complain(faults.map(describePlaced).join("; "));
       return;
     }
-    told = undefined;
+    known = text;
+    fault = undefined;
     onEndpoints(list);
   });
+  return {
+    ...source,
+    path: "endpointsFile",
+    name: path,
+    get fault() {
+      return fault;
+    },
+  };
+}
+
+/** A changed file is read until it stays the same for a moment: it may be half written. */
+async function readSettled(path: string, known: string | undefined): Promise<string> {
+  let text = await readFile(path, "utf8");
+  for (let i = 0; i < SETTLING_LOOKS && text !== known; i++) {
+    const before = text;
+    await sleep(SETTLING_MS, undefined, { ref: false });
+    text = await readFile(path, "utf8");
+    if (text === before) return text;
+  }
+  if (text !== known) throw new Error("is being written");
+  return text;
 }
 
 function readList(
@@ -63,9 +97,10 @@ function readList(
 ): { readonly list: readonly RoutedEndpoint[]; readonly faults: readonly PlacedFault[] } {
   const file = parseYaml(text);
   if (file.faults !== undefined) return { list: [], faults: file.faults };
-  const value = file.value ?? [];
+  const { value } = file;
   if (!Array.isArray(value)) {
-    const rule = "must be a list of endpoints";
+    const isEmpty = value === null;
+    const rule = `${isEmpty ? "is empty, it " : ""}must be a list of endpoints, [] for none`;
     return { list: [], faults: file.place([{ path: "", value, rule }]) };
   }
   const found: ConfigFault[] = [];
@@ -78,18 +113,27 @@ function readList(
 
 function describePlaced(fault: PlacedFault): string {
   const { line, column, path, value, rule } = fault;
-  const isSyntax = path === "" && value === undefined;
-  return `${line}:${column}: ${isSyntax ? rule : describeFault(fault)}`;
-}
-
-/** The one thing that the router asks of a resolver. */
-interface AddressResolver {
-  resolve4(host: string): Promise<string[]>;
-  resolve6(host: string): Promise<string[]>;
+  const isBare = path === "" && (value === undefined || value === null);
+  return `${line}:${column}: ${isBare ? rule : describeFault(fault)}`;
 }
 
 /** Answers that say: there are none. Any other failure says nothing, and the addresses stay. */
 const NONE = new Set(["ENODATA", "ENOTFOUND"]);
+
+interface Addresses {
+  readonly addresses: readonly string[];
+  /** Why they are those of before; undefined: they are not. */
+  readonly failure?: string | undefined;
+}
+
+async function ask(query: Promise<string[]>, before: readonly string[]): Promise<Addresses> {
+  try {
+    return { addresses: await query };
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    return NONE.has(code) ? { addresses: [] } : { addresses: before, failure: code };
+  }
+}
 
 /** Asks for a name's addresses. A server that cannot be asked is reported once, and changes nothing. */
 export function watchName(
@@ -101,38 +145,34 @@ export function watchName(
   if (source.servers.length > 0) resolver.setServers([...source.servers]);
   let [v4, v6]: [readonly string[], readonly string[]] = [[], []];
   let known: string | undefined;
-  let told: string | undefined;
-  let isFailing = false;
-  const ask = async (before: readonly string[], query: Promise<string[]>) => {
-    try {
-      return await query;
-    } catch (error) {
-      const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-      if (NONE.has(code)) return [];
-      isFailing = true;
-      if (told !== code) logger?.warn(`${source.host}: ${code}; its addresses stay as they were`);
-      told = code;
-      return before;
-    }
-  };
-  const { resolve4, resolve6 }: AddressResolver = {
-    resolve4: (host) => resolver.resolve4(host),
-    resolve6: (host) => resolver.resolve6(host),
-  };
+  let fault: string | undefined;
+  const { host } = source;
   const running = poll(source.refresh, async (isClosed) => {
-    const { host } = source;
-    isFailing = false;
-    const answers = await Promise.all([ask(v4, resolve4(host)), ask(v6, resolve6(host))]);
+    const answers = await Promise.all([
+      ask(resolver.resolve4(host), v4),
+      ask(resolver.resolve6(host), v6),
+    ]);
     if (isClosed()) return;
-    [v4, v6] = answers;
-    if (!isFailing) told = undefined;
+    [v4, v6] = [answers[0].addresses, answers[1].addresses];
+    const failures = new Set(answers.flatMap(({ failure }) => failure ?? []));
+    const text = [...failures].join(", ");
+    if (text !== "" && text !== fault) {
+      logger?.warn(`${host}: ${text}; its addresses stay as they were`);
+    }
+    fault = text === "" ? undefined : text;
     const addresses = [...new Set([...v4, ...v6])].sort();
-    const text = addresses.join();
-    if (text === known) return;
-    known = text;
+    const isUnknown = known === undefined && addresses.length === 0 && text !== "";
+    const list = addresses.join();
+    if (isUnknown || list === known) return;
+    known = list;
     onEndpoints(addresses.map((address) => endpointAt(source, address)));
   });
   return {
+    path: "dns",
+    name: host,
+    get fault() {
+      return fault;
+    },
     refresh: running.refresh,
     close: () => {
       running.close();
@@ -157,7 +197,7 @@ function endpointAt({ template }: DnsSource, address: string): RoutedEndpoint {
 function poll(
   intervalMs: number,
   look: (isClosed: () => boolean) => Promise<void>,
-): EndpointSource {
+): Pick<EndpointSource, "refresh" | "close"> {
   let isClosed = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let running: Promise<void> | undefined;

@@ -185,6 +185,7 @@ export class Tries {
         clientStallMs: timeouts.clientStall,
         mayRetry: !isLast && body.kind !== "long",
         wantsStream: this.#job.wantsStream,
+        inBand,
         answerHeaders: endpointHeader(settings.headers.endpoint, id),
       },
       {

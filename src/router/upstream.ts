@@ -24,6 +24,8 @@ export interface TryRequest {
   readonly mayRetry: boolean;
   /** The client has asked for a stream. */
   readonly wantsStream: boolean;
+  /** The engine was asked to report its load with its answer. */
+  readonly inBand: boolean;
   /** Set on the answer. */
   readonly answerHeaders: readonly string[];
 }
@@ -121,7 +123,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     if (status < 200 || this.#isSettled) return; // the answer itself is still to come
     const raw = (controller.rawHeaders ?? []) as Buffer[]; // HTTP/1 has no other form
     const headers = answerHeaders(raw, this.#request.answerHeaders);
-    const sample = readLoadMetrics(headers.loadMetrics);
+    const sample = this.#request.inBand ? readLoadMetrics(headers.loadMetrics) : undefined;
     if (sample !== undefined) this.#listener.onSample(sample);
     const refusal = refusalOf(status);
     const retryAfterMs = refusal === undefined ? 0 : readRetryAfter(headers.retryAfter, Date.now());

@@ -1,7 +1,14 @@
 // What a scraper is pointed at: addresses become origin, path, id and headers. All faults are
 // reported together, and credentials never leave this file but in a header.
 
-import { ENDPOINT_FIELDS, type EndpointOptions, type Fields, oneOf, readFields } from "../config";
+import {
+  ENDPOINT_FIELDS,
+  type EndpointOptions,
+  type Fields,
+  oneOf,
+  readFields,
+  unknownKey,
+} from "../config";
 import type { ConfigFault } from "../errors";
 import { ENGINES, type EngineName, engineSpec } from "./engines";
 
@@ -42,7 +49,8 @@ const ACCEPT = "text/plain;version=0.0.4, */*;q=0.1";
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** The address and the headers are read apart from the rest, so that no fault shows a secret. */
+/** They are read apart from the rest, so that no fault shows a secret. */
+const SECRET_KEYS = ["url", "headers"];
 type OpenOptions = Omit<TargetOptions, "url" | "headers">;
 const OPEN_FIELDS: Fields<OpenOptions> = {
   ...ENDPOINT_FIELDS,
@@ -57,11 +65,13 @@ const OPEN_FIELDS: Fields<OpenOptions> = {
  * Checks targets; faults are added to `faults`.
  *
  * @param engine what they are where they do not say.
+ * @param otherKeys options that the caller has taken out; for suggestions.
  */
 export function readTargets(
   targets: unknown,
   engine: EngineName | undefined,
   faults: ConfigFault[],
+  otherKeys: readonly string[] = [],
 ): Target[] {
   if (!Array.isArray(targets)) {
     faults.push({ path: "targets", value: targets, rule: "must be a list of addresses" });
@@ -70,7 +80,7 @@ export function readTargets(
   const resolved: Target[] = [];
   const places = new Map<string, number>();
   targets.forEach((given, i) => {
-    const target = readTarget(given, engine, `targets.${i}`, faults);
+    const target = readTarget(given, engine, otherKeys, `targets.${i}`, faults);
     if (target === undefined) return;
     const before = places.get(target.id);
     if (before !== undefined) {
@@ -86,6 +96,7 @@ export function readTargets(
 function readTarget(
   given: unknown,
   usualEngine: EngineName | undefined,
+  otherKeys: readonly string[],
   path: string,
   faults: ConfigFault[],
 ): Target | undefined {
@@ -102,7 +113,15 @@ function readTarget(
   }: Record<string, unknown> = isText ? { url: given } : { ...given };
   const url = readUrl(address, isText ? path : `${path}.url`, faults);
   const headers = readHeaders(own, `${path}.headers`, faults);
-  const { id, engine = usualEngine, ...endpoint } = readFields(OPEN_FIELDS, open, path, faults);
+  const known = [...SECRET_KEYS, ...Object.keys(OPEN_FIELDS), ...otherKeys];
+  const openFaults: ConfigFault[] = [];
+  const read = readFields(OPEN_FIELDS, open, path, openFaults);
+  const { id, engine = usualEngine, ...endpoint } = read;
+  for (const fault of openFaults) {
+    const key = fault.path.slice(path.length + 1);
+    const isUnknown = !Object.hasOwn(OPEN_FIELDS, key);
+    faults.push(isUnknown ? { ...hideUnknown(fault), rule: unknownKey(key, known) } : fault);
+  }
   if (url === undefined || faults.length > before) return undefined;
   const usualPath = engine === undefined ? "/metrics" : engineSpec(engine).metricsPath;
   return {
@@ -161,7 +180,19 @@ function decode(text: string): string {
   }
 }
 
-/** A text without what stands before its last at sign; it may be no address at all. */
+/** A fault of an option that nobody knows shows no value: it may be a header under a wrong name. */
+export function hideUnknown(fault: ConfigFault): ConfigFault {
+  return fault.rule.startsWith("unknown option") ? { ...fault, value: HIDDEN } : fault;
+}
+
+/**
+ * A text without what stands before its last at sign, and without the values of its query; it may be no
+ * address at all.
+ */
 export function hideCredentials(text: unknown): unknown {
-  return typeof text === "string" ? text.replace(/^(https?:\/\/)?.*@/is, `$1${HIDDEN}@`) : text;
+  if (typeof text !== "string") return text;
+  return text
+    .replace(/^(https?:\/\/)?.*@/is, `$1${HIDDEN}@`)
+    .replace(/([?&][^=&#]*=)[^&#]*/g, `$1${HIDDEN}`)
+    .replace(/\?(?!.*=)[^#]+/s, `?${HIDDEN}`);
 }

@@ -98,6 +98,8 @@ endpoints:
       /alias/,
     ],
     ["just text", /must be an object/],
+    ["", /is empty; \{\} takes every default/],
+    ["# only words\n", /is empty; \{\} takes every default/],
     ['{"__proto__": {"headroom": 1}}', /unknown option/],
   ])("%j is a fault, not a crash", async (text, expected) => {
     const { code, out } = await plimsoll(["check", write("odd.yaml", text)]);
@@ -109,9 +111,17 @@ endpoints:
     const text = `interval: 1s
 endpoints:
   - { url: "http://me:geheim@h:1", headers: { authorization: "Bearer TOKEN" } }
+  - http://h:2/metrics?token=TOKEN&part=geheim
+  - http://h:3/metrics?geheim
+dns:
+  - { url: "http://geheim@name:4/x?a=TOKEN", requestHeaders: { key: geheim } }
 `;
-    const { code, out } = await plimsoll(["check", write("secret.yaml", text)]);
-    expect([code, out.includes("geheim"), out.includes("TOKEN")]).toEqual([0, false, false]);
+    for (const more of [[], ["--json"]]) {
+      const { code, out } = await plimsoll(["check", write("secret.yaml", text), ...more]);
+      expect([code, out.includes("geheim"), out.includes("TOKEN")]).toEqual([0, false, false]);
+    }
+    const { out } = await plimsoll(["check", write("secret.yaml", text)]);
+    expect(out).toContain("http://h:2/metrics?token=***&part=***");
     expect(out).toContain("metricsStalenessThreshold: 3s");
   });
 

@@ -28,7 +28,7 @@ const reading = (at: number, waiting: unknown, id = "a", kv: unknown = 0) => ({
   sample: { waitingQueueSize: waiting, kvCacheUsagePercent: kv },
 });
 
-function config(text = "") {
+function config(text = "{}") {
   const read = readConfigText(text);
   if (read.config === undefined) throw new Error("bad config");
   return read.config;

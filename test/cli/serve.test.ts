@@ -94,6 +94,19 @@ describe("plimsoll serve", () => {
     expect((await chat(url)).headers["x-by"]).toBe(b.url);
   });
 
+  test("a config file that is empty is refused, at the start and at SIGHUP", async () => {
+    const one = await engine();
+    const config = write("empty.json", { endpoints: [one.url] });
+    const { child, url, seen } = await serve(["--config", config, ...LOCAL]);
+    writeFileSync(config, "");
+    child.kill("SIGHUP");
+    await until(() => seen.err.includes("not reloaded"), "it is told");
+    expect(seen.err).toContain("empty.json:1:1: is empty; {} takes every default");
+    expect((await chat(url)).status).toBe(200);
+    const again = await plimsoll(["serve", "--config", config, one.url, ...LOCAL]);
+    expect([again.code, again.err]).toEqual([2, expect.stringContaining("1:1: is empty")]);
+  });
+
   test("SIGTERM lets a stream end, takes nothing new, and ends with 0", async () => {
     const one = await engine();
     let finish: (() => void) | undefined;

@@ -88,6 +88,68 @@ describe("faults", () => {
     }
   });
 
+  test("of options under a wrong name show no value either", () => {
+    const config = {
+      requestHeader: { authorization: "geheim" },
+      endpoints: [{ url: "http://a", requestHeader: "geheim", apiKey: "geheim" }],
+      dns: [{ url: "http://a", model: "geheim", server: "geheim" }],
+      retry: { password: "geheim" },
+    };
+    try {
+      resolveRouterConfig(config, {});
+      expect.unreachable();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      expect(error.faults).toHaveLength(6);
+      expect(JSON.stringify(error) + String(error)).not.toContain("geheim");
+      for (const name of ["requestHeaders", "models", "servers"]) {
+        expect(error.message).toContain(`did you mean "${name}"?`);
+      }
+    }
+  });
+
+  test.each([
+    ...["connection", "Keep-Alive", "proxy-authorization", "TE", "trailer", "transfer-encoding"],
+    ...["upgrade", "content-length", "expect", "x-plimsoll-reason", "endpoint-load-metrics-format"],
+  ])("of a request header called %s: the router sets it, or nobody does", (name) => {
+    const faults = faultsOf({ endpoints: [{ url: "http://a", requestHeaders: { [name]: "1" } }] });
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toContain(
+      `endpoints.0.requestHeaders.${name.toLowerCase()}: must be a header`,
+    );
+  });
+
+  test.each([
+    ...["connection", "transfer-encoding", "content-length", "Content-Type", "retry-after"],
+    ...["set-cookie", "upgrade", "endpoint-load-metrics"],
+  ])("of an answer's header called %s: it means something else", (endpoint) => {
+    expect(faultsOf({ headers: { endpoint } })).toEqual([
+      expect.stringMatching(/^headers\.endpoint: must be the name of a header that means nothing/),
+    ]);
+  });
+
+  test("of a model called *: without any, every model is served", () => {
+    for (const models of ["*", ["a", "*"]]) {
+      expect(faultsOf({ endpoints: [{ url: "http://a", models }] })).toEqual([
+        expect.stringMatching(/^endpoints\.0\.models: .*without any, it serves every model$/),
+      ]);
+    }
+  });
+
+  test.each<[unknown, RegExp]>([
+    [null, /^flow\.ceilings: must be an object/],
+    [[], /^flow\.ceilings: must be an object/],
+    [{}, /^flow\.ceilings\.policy: must be one of/],
+    [{ policy: "soft" }, /^flow\.ceilings\.policy: must be one of/],
+    [{ policy: "static", ceiling: 0 }, /^flow\.ceilings\.ceiling: must be a number > 0/],
+    [{ policy: "static", ceiling: [1, 1] }, /^flow\.ceilings\.ceiling: .*each of the 1 bands/],
+    [{ policy: "static", min: 1 }, /^flow\.ceilings\.min: unknown option/],
+    [{ policy: "priority-holdback", min: 2, max: 1 }, /^flow\.ceilings: must have 0 < min/],
+    [{ policy: "priority-holdback", max: 1 }, /^flow\.ceilings: must have 0 < min/],
+  ])("of ceilings %j are faults, not crashes", (ceilings, expected) => {
+    expect(faultsOf({ flow: { ceilings } })).toEqual([expect.stringMatching(expected)]);
+  });
+
   test.each([
     '{"__proto__": {"inBand": true}}',
     '{"listen": {"__proto__": {"port": 1}}}',
@@ -149,6 +211,7 @@ const schema: Schema = JSON.parse(readFileSync("schema.json", "utf8"));
 
 /** What might stand at any place of a config. */
 const PROBES: unknown[] = [
+  ...["*", ["*"], ["a", "*"]],
   ...[null, true, false, -1, 0, 0.5, 1, 1.5, 2, 10, 11, 443, 65_536, 1e6, 1e9, 2 ** 31, 1e300],
   ...["", "x", "a b", "x-tenant", "200ms", "1m30s", "0", "-1s", "5 s", "5", "24h", "vllm", "mean"],
   ...["hold", "http://a:1", "ftp://a", "http", "\n", "user"],
@@ -231,6 +294,22 @@ describe("the published schema", () => {
         const isLoose = typeof probe === "string" || option === "servers" || option === "headers";
         if (isFine || !isLoose) expect(validate(value), where).toBe(isFine);
       }
+    }
+  });
+
+  test("takes and refuses what the code does of ceilings", () => {
+    const numbers = [0, 0.5, 1, -1, "1", null, [1], [1, 2], [0]];
+    const given = [
+      ...numbers.map((ceiling) => ({ policy: "static", ceiling })),
+      ...numbers.map((min) => ({ policy: "priority-holdback", min, max: 2 })),
+      ...[{ policy: "static" }, { policy: "soft" }, {}, null, 1, [], { policy: "static", max: 1 }],
+      ...[{ policy: "priority-holdback" }, { policy: "static", more: 1 }],
+    ];
+    for (const ceilings of given) {
+      const isFine = faultsOf({ flow: { ceilings } }).length === 0;
+      // How many bands there are, a schema does not count.
+      const counts = JSON.stringify(ceilings) === '{"policy":"static","ceiling":[1,2]}';
+      expect(validate({ flow: { ceilings } }), JSON.stringify(ceilings)).toBe(isFine || counts);
     }
   });
 

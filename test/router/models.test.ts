@@ -15,7 +15,7 @@ describe("models", () => {
       await harness.engine("b"),
       await harness.engine("c"),
     ];
-    const { url } = await harness.router({
+    const { router, url } = await harness.router({
       endpoints: [
         { url: a.url, models: "small" },
         { url: b.url, models: ["large", "m\u00fc"] },
@@ -30,7 +30,11 @@ describe("models", () => {
     expect(await askedFor("small")).toEqual([true, false, true]);
     expect(await askedFor("large")).toEqual([false, true, true]);
     expect(await askedFor("m\u00fc")).toEqual([false, true, true]);
-    expect(await askedFor("other")).toEqual([false, false, true]);
+    for (const model of ["other", "*", "(other)", "__proto__"]) {
+      expect(await askedFor(model)).toEqual([false, false, true]);
+    }
+    const gates = router.snapshot().gates.map(({ model }) => model);
+    expect(gates).toEqual(["*", "small", "large", "m\u00fc", "(other)"]);
   });
 
   test("a model that nobody serves is not found, in the words of OpenAI", async () => {

@@ -7,6 +7,8 @@ export interface Zone {
   v4: string[];
   v6: string[];
   code: number;
+  /** The code for questions of one kind, where it differs. */
+  codes?: { v4?: number; v6?: number };
 }
 
 /** A running name server. */
@@ -36,10 +38,11 @@ export async function startNameServer(): Promise<NameServer> {
     const type = query.readUInt16BE(end + 1);
     const question = query.subarray(12, end + 5);
     const records = type === TYPE_A ? zone.v4.map(bytesOfV4) : zone.v6.map(bytesOfV6);
-    const answers = zone.code === 0 && (type === TYPE_A || type === TYPE_AAAA) ? records : [];
+    const code = (type === TYPE_A ? zone.codes?.v4 : zone.codes?.v6) ?? zone.code;
+    const answers = code === 0 && (type === TYPE_A || type === TYPE_AAAA) ? records : [];
     const header = Buffer.alloc(12);
     query.copy(header, 0, 0, 2);
-    header.writeUInt16BE(0x8580 | zone.code, 2);
+    header.writeUInt16BE(0x8580 | code, 2);
     header.writeUInt16BE(1, 4);
     header.writeUInt16BE(answers.length, 6);
     const parts = answers.map((bytes) => {

@@ -208,6 +208,18 @@ describe("streams", () => {
 });
 
 describe("in-band telemetry", () => {
+  test("that nobody has asked for is not believed, and not passed on", async () => {
+    const engine = await harness.engine();
+    engine.behave = (_, response) => {
+      response.setHeader("endpoint-load-metrics", "TEXT named_metrics.num_requests_waiting=300");
+      response.end("fine");
+    };
+    const quiet = { interval: "10s", metricsStalenessThreshold: "60s" };
+    const { router, url } = await harness.router({ endpoints: [engine.url], ...quiet });
+    expect((await send(url)).headers).not.toHaveProperty("endpoint-load-metrics");
+    expect(router.pool.snapshot().endpoints[0]?.waitingQueueSize).toBe(0);
+  });
+
   test("is asked for, read, and kept from the client", async () => {
     const engine = await harness.engine();
     engine.behave = (_, response) => {

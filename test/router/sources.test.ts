@@ -96,6 +96,62 @@ describe("a file", () => {
   });
 });
 
+describe("an endpoints file", () => {
+  const complaints = async (text: string) => {
+    const engine = await harness.engine();
+    const path = join(folder, `list-${Math.random()}.yaml`);
+    writeFileSync(path, `- ${engine.url}\n`);
+    const { told, logger } = listener();
+    const { router } = await harness.router({ endpointsFile: path }, { logger });
+    writeFileSync(path, text);
+    return { router, told, path, engine };
+  };
+
+  test.each(["", "# nothing but words\n", "null\n", "---\n"])(
+    "that says %j loses no endpoint, and is complained of",
+    async (text) => {
+      const { router, told } = await complaints(text);
+      await until(() => told.length === 1, "it is complained of");
+      expect(told[0]).toMatch(
+        /1:\d: is empty, it must be a list of endpoints, \[\] for none; its /,
+      );
+      expect(router.pool.size).toBe(1);
+    },
+  );
+
+  test("that says [] has none", async () => {
+    const { router, told } = await complaints("[]\n");
+    await until(() => router.pool.size === 0, "there are none");
+    expect(told).toEqual([]);
+  });
+
+  test("that is being written is read when it is done", async () => {
+    const { router, told, path, engine } = await complaints("");
+    await until(() => told.length === 1, "it is complained of");
+    // A writer that takes its time: whole lines, but never the whole list.
+    const urls = [engine.url, ...Array.from({ length: 19 }, (_, i) => `http://127.0.0.1:${i + 1}`)];
+    const sizes = new Set<number>();
+    for (let i = 1; i <= urls.length; i++) {
+      const lines = urls.slice(0, i).map((url) => `- ${url}\n`);
+      writeFileSync(path, lines.join(""));
+      await new Promise((resolve) => setTimeout(resolve, 25));
+      sizes.add(router.pool.size);
+    }
+    await until(() => router.pool.size === urls.length, "it was read");
+    expect([...sizes].filter((size) => size !== 1 && size !== urls.length)).toEqual([]);
+  });
+
+  test("that was gone and comes back as it was is as before, and can be gone again", async () => {
+    const { router, told, path, engine } = await complaints(": [");
+    await until(() => told.length === 1, "it is complained of");
+    writeFileSync(path, `- ${engine.url}\n`);
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    writeFileSync(path, ": [");
+    await until(() => told.length === 2, "it is complained of again");
+    expect(router.pool.size).toBe(1);
+  });
+});
+
 describe("a name", () => {
   test("stands for all its addresses, old and new, without a request lost", async () => {
     const server = harness.keep(await startNameServer());
@@ -219,6 +275,70 @@ describe("a reload", () => {
     await expect(router.reload(faulty)).rejects.toThrow(ConfigError);
     expect([...router.pool].map(({ id }) => id)).toEqual([engine.url]);
     expect((await chat(url)).status).toBe(200);
+  });
+
+  test("whose new file or name cannot be read is refused, and changes nothing", async () => {
+    const server = harness.keep(await startNameServer());
+    server.zone.code = 2;
+    const engine = await harness.engine();
+    const path = join(folder, "before.yaml");
+    writeFileSync(path, `- ${engine.url}\n`);
+    const { router, url } = await harness.router({ endpointsFile: path });
+    const missing = join(folder, "missing.yaml");
+    const refused = await router
+      .reload({
+        ...QUICK,
+        endpointsFile: missing,
+        queueDepthThreshold: 77,
+        dns: [{ url: "http://new.test:1", servers: [server.address] }],
+      })
+      .catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(ConfigError);
+    if (!(refused instanceof ConfigError)) return;
+    expect(refused.faults.map(({ path: at, value }) => [at, value])).toEqual([
+      ["endpointsFile", missing],
+      ["dns", "new.test"],
+    ]);
+    expect(refused.message).toMatch(/ENOENT.*\n.*ESERVFAIL/);
+    expect([...router.pool].map(({ id }) => id)).toEqual([engine.url]);
+    expect(router.pool.config.queueDepthThreshold).toBe(5);
+    expect((await chat(url)).status).toBe(200);
+    // And what was refused is not looked at any more.
+    const { length } = server.questions;
+    writeFileSync(missing, "[]\n");
+    await new Promise((resolve) => setTimeout(resolve, 1200));
+    expect([router.pool.size, server.questions.length]).toEqual([1, length]);
+    await router.reload({ ...QUICK, endpointsFile: missing });
+    expect(router.pool.size).toBe(0);
+  });
+
+  test("of a name that has an address of one kind alone takes it", async () => {
+    const server = harness.keep(await startNameServer());
+    server.zone.v4 = ["127.0.0.1"];
+    server.zone.codes = { v6: 2 };
+    const engine = await harness.engine();
+    const { router } = await harness.router({ endpoints: [engine.url] });
+    await router.reload({
+      ...QUICK,
+      dns: [{ url: "http://one.test:7", servers: [server.address] }],
+    });
+    expect([...router.pool].map(({ id }) => id)).toEqual(["http://127.0.0.1:7"]);
+  });
+
+  test("comes after the one before it, and the last one counts", async () => {
+    const server = harness.keep(await startNameServer());
+    server.zone.v4 = ["127.0.0.1"];
+    const engine = await harness.engine();
+    const { router } = await harness.router({ endpoints: [engine.url] });
+    const slow = { dns: [{ url: "http://slow.test:1", servers: [server.address] }] };
+    await Promise.all([
+      router.reload({ ...QUICK, ...slow }),
+      router.reload({ ...QUICK, endpoints: [engine.url] }),
+    ]);
+    expect([...router.pool].map(({ id }) => id)).toEqual([engine.url]);
+    const { length } = server.questions;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(server.questions).toHaveLength(length);
   });
 
   test("says what only a restart can change", async () => {
