@@ -308,6 +308,21 @@ const TESTS = {
     await until(page, () => document.querySelectorAll(".vessel").length > 20);
     const drawn = () => page.locator("tr[data-id], .vessel").count();
     check((await drawn()) < 250, `${await drawn()} rows and vessels`);
+    // Where a line is drawn is computed; it must be where the style puts it.
+    const steps = await page.evaluate(() =>
+      [".vessel", "tr[data-id]"].map((selector) => {
+        const tops = [...document.querySelectorAll(selector)].map(
+          (one) => one.getBoundingClientRect().top,
+        );
+        const lines = [...new Set(tops)];
+        return lines.slice(1).map((top, i) => top - lines[i]);
+      }),
+    );
+    check(
+      steps.every((some) => some.length > 1),
+      "too few lines to compare",
+    );
+    equal([...new Set(steps.flat())].join(), "138,32", "px from line to line");
     await page.locator("[role=grid]").focus();
     await page.keyboard.press("End");
     equal(await page.textContent("#details-title"), "http://10.0.3.231:8000", "the last one");
