@@ -210,7 +210,7 @@ async function profile(urls: string[]): Promise<Row[]> {
   const { nodes, samples, timeDeltas } = (await ask(router, "profiled")) as Profile;
   await stop(router);
   const map = new SourceMap(JSON.parse(readFileSync(`${CHILD}.map`, "utf8")));
-  const placeOf = new Map(nodes.map(({ id, callFrame }) => [id, partOf(callFrame, map)]));
+  const placeOf = placesOf(nodes, map);
   const times = new Map<string, number>();
   samples.forEach((id, i) => {
     const part = placeOf.get(id) ?? "other";
@@ -232,9 +232,15 @@ function ask({ child }: Contestant, what: string): Promise<unknown> {
 }
 
 interface Profile {
-  readonly nodes: readonly { readonly id: number; readonly callFrame: Frame }[];
+  readonly nodes: readonly ProfileNode[];
   readonly samples: readonly number[];
   readonly timeDeltas: readonly number[];
+}
+
+interface ProfileNode {
+  readonly id: number;
+  readonly callFrame: Frame;
+  readonly children?: readonly number[];
 }
 
 interface Frame {
@@ -244,14 +250,29 @@ interface Frame {
   readonly columnNumber: number;
 }
 
+/** The part of every node. WebAssembly is its caller's: the kernel is one, undici's parser another. */
+function placesOf(nodes: readonly ProfileNode[], map: SourceMap): ReadonlyMap<number, string> {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const places = new Map<number, string>();
+  const visit = ({ id, callFrame, children = [] }: ProfileNode, caller: string) => {
+    const place = callFrame.url.startsWith("wasm:") ? caller : partOf(callFrame, map);
+    places.set(id, place);
+    for (const child of children) {
+      const node = byId.get(child);
+      if (node !== undefined) visit(node, place);
+    }
+  };
+  const [root] = nodes;
+  if (root !== undefined) visit(root, "other");
+  return places;
+}
+
 function partOf({ functionName, url, lineNumber, columnNumber }: Frame, map: SourceMap): string {
   if (functionName === "(idle)") return "idle";
-  if (url.startsWith("wasm:") && /llhttp|undici/.test(url)) return "undici";
-  if (url.startsWith("wasm:")) return functionName.includes("llhttp") ? "undici" : "wasm";
   if (url.includes("/undici/")) return "undici";
   if (url.includes("/fastify/") || url.includes("/find-my-way/")) return "fastify";
   if (url.includes("/prom-client/")) return "metrics";
-  if (url.startsWith("node:") || functionName.startsWith("(")) return "node and V8";
+  if (url === "" || url.startsWith("node:")) return "node and V8";
   if (!url.includes("bench-router")) return "other";
   const entry = map.findEntry(lineNumber, columnNumber);
   const source = "originalSource" in entry ? entry.originalSource.replace(/^(?:\.\.\/)+/, "") : "";
