@@ -4,9 +4,9 @@
 import type { ResolvedConfig } from "./config";
 import { Kernel, KV, RESULT, ROW, UPDATE_TIME, WAITING, WEIGHT, writeLimits } from "./kernel";
 
-/** What a candidate must be besides fresh: the kernel's `filter`. `None`: no list is wanted. */
+/** What a candidate must be besides fresh: the kernel's `filter`. `Any`: whichever list is there will do. */
 export enum List {
-  None = -1,
+  Any = -1,
   Limits = 0,
   Kv = 1,
   Fresh = 2,
@@ -15,15 +15,18 @@ export enum List {
 /** Rows, ranks and the last answer of one pool. */
 export class Board {
   readonly #kernel: Kernel;
+  readonly #usual: List;
   /** Rank of each endpoint for a request of no tokens, and what each token adds. */
   #ranks: Float64Array;
   #slopes: Float64Array;
   #known = false;
-  #listed = List.None;
+  #listed = List.Any;
   #computedAt = 0;
   #validUntil = 0;
 
-  constructor(capacity: number, config: ResolvedConfig) {
+  /** @param usual the list that is made where any will do: of the picks that are likely to follow. */
+  constructor(capacity: number, config: ResolvedConfig, usual: List) {
+    this.#usual = usual;
     this.#kernel = new Kernel(capacity);
     this.#kernel.configure(config);
     this.#ranks = new Float64Array(this.#kernel.capacity);
@@ -112,18 +115,18 @@ export class Board {
   }
 
   /**
-   * Makes `result`, and `candidates` unless `list` is `None`, the answer for `n` rows at `now`.
+   * Makes `result` and `candidates` the answer for `n` rows at `now`.
    *
    * @param until when something outside the rows will change them.
    * @returns whether it had to compute.
    */
   judge(n: number, now: number, list: List, until: number): boolean {
     const counts = this.#known && this.#computedAt <= now && now < this.#validUntil;
-    if (counts && (list === List.None || list === this.#listed)) return false;
-    if (list === List.None) this.#kernel.reduce(n, now);
-    else this.#kernel.select(n, now, list);
+    const isAny = list === List.Any;
+    if (counts && (isAny || list === this.#listed)) return false;
+    this.#listed = isAny ? this.#usual : list;
+    this.#kernel.select(n, now, this.#listed);
     this.#known = true;
-    this.#listed = list;
     this.#computedAt = now;
     this.#validUntil = Math.min(until, this.#kernel.result[RESULT.validUntil] as number);
     return true;

@@ -100,7 +100,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
     this.#random = options.random ?? Math.random;
     this.#logger = options.logger;
     this.#warner = new StalenessWarner(options.logger, "pool");
-    this.#board = new Board(capacity, this.#config);
+    this.#board = new Board(capacity, this.#config, this.#pickList);
     this.#loads = new LoadWriter(this.#board, this.#leases, projection === "live");
   }
 
@@ -212,7 +212,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
    * @param aggregation default: the configured one.
    */
   saturation(aggregation: Aggregation = this.#config.aggregation): number {
-    this.#judge(List.None, this.#clock());
+    this.#judge(List.Any, this.#clock());
     return this.#board.result[RESULT[aggregation]] as number; // the block has all of them
   }
 
@@ -234,8 +234,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
    * comes into question.
    */
   pick(request: LeaseRequest = {}): Pick | undefined {
-    const now = this.#clock();
-    return this.#choose(request, now);
+    return this.#choose(request, this.#clock());
   }
 
   /** Picks an endpoint and takes a lease on it, in one step; undefined as for `pick`. */
@@ -268,7 +267,7 @@ export class EndpointPool implements SaturationSource<Endpoint> {
 
   /** When time alone will change what the pool says, on its clock; Infinity: never. */
   validUntil(): number {
-    this.#judge(List.None, this.#clock());
+    this.#judge(List.Any, this.#clock());
     return this.#board.validUntil;
   }
 
