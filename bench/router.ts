@@ -1,5 +1,5 @@
 // The router against the same proxy with round robin and no detector, and against nginx as the outer limit:
-// throughput, latency at 80 % of capacity, memory under 2,000 streams, and how much of its CPU decisions take.
+// throughput, latency at shares of capacity, memory under 2,000 streams, and how much of its CPU decisions take.
 // The proxy has one core for itself; engines and load share the other.
 //   npm run build && node --import tsx bench/router.ts
 
@@ -24,8 +24,10 @@ import {
 const ENGINES = 8;
 /** Four at each engine: the pool is busy, and under its limits. */
 const CONNECTIONS = 32;
-const ROUNDS = smoke ? 1 : 11;
+const ROUNDS = smoke ? 1 : 9;
 const SECONDS = smoke ? 0.3 : 2;
+/** Of what the router reaches without a pause. */
+const SHARES = [0.3, 0.5, 0.65, 0.8];
 const STREAMS = smoke ? 50 : 2000;
 const STREAM_SECONDS = smoke ? 1 : 60;
 const TOKEN_EVERY_MS = 250;
@@ -123,68 +125,79 @@ const cpuOf = ({ child }: Contestant): number => {
 const inTurn = <T>(all: readonly T[], round: number): readonly T[] =>
   round % 2 === 0 ? all : all.toReversed();
 
+/** What one contestant showed, a figure per round. */
 interface Found {
   readonly capacities: number[];
   readonly costs: number[];
-  readonly p50s: number[];
-  readonly p99s: number[];
+  /** By share of the router's capacity: rate, p50, p99 of the round. */
+  readonly latencies: Map<number, { rates: number[]; p50s: number[]; p99s: number[] }>;
   refused: number;
 }
 
-/**
- * Everything of a round is measured within seconds, for a shared machine can be twice as slow a minute later: the
- * rate is 80 % of what the router could do just before, and latency is added to what round robin has in that round.
- */
-async function compare(contestants: Contestant[]): Promise<Row[]> {
-  const found = new Map<string, Found>(
-    contestants.map(({ name }) => [
-      name,
-      { capacities: [], costs: [], p50s: [], p99s: [], refused: 0 },
-    ]),
-  );
-  const of = (name: string) => found.get(name) as Found;
-  const rates: number[] = [];
+/** Differences and ratios are of one round: a shared machine can be twice as slow a minute later. */
+const paired = (
+  own: readonly number[],
+  rival: readonly number[],
+  f: (a: number, b: number) => number,
+) => median(own.map((value, i) => f(value, rival[i] as number)));
+
+/** Throughput without a pause, then latency at rates that are shares of what the router has just reached. */
+async function compare(contestants: Contestant[]): Promise<[throughput: Row[], latency: Row[]]> {
+  const found = contestants.map((one) => ({ one, ...emptyFound() }));
+  const [own, rival] = found;
+  if (own === undefined || rival === undefined) throw new Error("nothing to compare");
   for (const { url } of contestants) await measureCapacity(url, CONNECTIONS, SECONDS);
   for (let i = 0; i < ROUNDS; i++) {
-    for (const one of inTurn(contestants, i)) {
-      const { capacities, costs } = of(one.name);
+    for (const { one, capacities, costs } of inTurn(found, i)) {
       const before = cpuOf(one);
       const result = fine(await measureCapacity(one.url, CONNECTIONS, SECONDS), one.name);
       capacities.push(result.perSecond);
       costs.push((cpuOf(one) - before) / result.latencies.length);
     }
-    // One rate for all. Where the machine has less to give than a moment ago, a router with a limit refuses, and
-    // one without keeps everybody waiting.
-    const rate = 0.8 * (of("plimsoll").capacities[i] ?? 0);
-    rates.push(rate);
-    for (const { name, url } of inTurn(contestants, i)) {
-      const { latencies, failed } = await measureLatency(url, rate, SECONDS);
-      of(name).refused += failed;
-      of(name).p50s.push(quantile(latencies, 0.5));
-      of(name).p99s.push(quantile(latencies, 0.99));
+    for (const share of SHARES) {
+      const rate = share * (own.capacities[i] as number);
+      for (const contestant of inTurn(found, i)) {
+        const { url } = contestant.one;
+        const { latencies, failed } = await measureLatency(url, CONNECTIONS, rate, SECONDS);
+        const at = contestant.latencies.get(share);
+        at?.rates.push(rate);
+        at?.p50s.push(quantile(latencies, 0.5));
+        at?.p99s.push(quantile(latencies, 0.99));
+        contestant.refused += failed;
+      }
     }
   }
-  const rival = of("round-robin");
-  const ratio = (own: number[], theirs: number[]) =>
-    median(own.map((x, i) => x / (theirs[i] ?? 0)));
-  const added = (own: number[], theirs: number[]) =>
-    median(own.map((x, i) => x - (theirs[i] ?? 0)));
-  return contestants.map(({ name }) => {
-    const { capacities, costs, p50s, p99s, refused } = of(name);
-    return {
-      name,
-      "requests per second": Math.round(median(capacities)),
-      "of round robin": round(ratio(capacities, rival.capacities)),
-      "CPU µs per request": round(median(costs), 1),
-      "p50 ms": round(median(p50s)),
-      "p99 ms": round(median(p99s)),
-      "added p50 ms": round(added(p50s, rival.p50s)),
-      "added p99 ms": round(added(p99s, rival.p99s)),
-      "at requests per second": Math.round(median(rates)),
-      refused,
-    };
+  const throughput = found.map(({ one, capacities, costs, refused }) => ({
+    name: one.name,
+    "requests per second": Math.round(median(capacities)),
+    "of round robin": round(paired(capacities, rival.capacities, (a, b) => a / b)),
+    "CPU µs per request": round(median(costs), 1),
+    refused,
+  }));
+  const latency = SHARES.flatMap((share) => {
+    const base = rival.latencies.get(share);
+    return found.map(({ one, latencies }) => {
+      const { rates = [], p50s = [], p99s = [] } = latencies.get(share) ?? {};
+      return {
+        "of capacity": share,
+        name: one.name,
+        "requests per second": Math.round(median(rates)),
+        "p50 ms": round(median(p50s)),
+        "p99 ms": round(median(p99s)),
+        "added p50 ms": round(paired(p50s, base?.p50s ?? [], (a, b) => a - b)),
+        "added p99 ms": round(paired(p99s, base?.p99s ?? [], (a, b) => a - b)),
+      };
+    });
   });
+  return [throughput, latency];
 }
+
+const emptyFound = (): Found => ({
+  capacities: [],
+  costs: [],
+  latencies: new Map(SHARES.map((share) => [share, { rates: [], p50s: [], p99s: [] }])),
+  refused: 0,
+});
 
 /** The most memory that many streams at a time take. */
 async function measureStreams(urls: string[], manner: EngineManner): Promise<Row> {
@@ -306,7 +319,9 @@ const contestants = [
 ];
 const nginx = await startNginx(engines.urls);
 if (nginx !== undefined) contestants.push(nginx);
-report("router", await compare(contestants));
+const [throughput, latency] = await compare(contestants);
+report("router", throughput);
+report("router-latency", latency);
 for (const one of contestants) await stop(one);
 report("router-cpu", await profile(engines.urls));
 report("router-streams", [await measureStreams(engines.urls, manner)]);

@@ -177,41 +177,31 @@ export async function measureCapacity(
   return resultOf(latencies, failed, took);
 }
 
-/** Connections of clients that ask at a fixed rate. More would measure how sockets are opened. */
-const MOST_CONNECTIONS = 256;
-
 /**
- * Asks at a fixed rate, whatever the answers do. Latency counts from when a request was due, even while it has
- * to wait for a connection.
+ * Asks at a fixed rate over `connections`, whatever the answers do. Latency counts from when a request was due,
+ * even while it has to wait for a connection.
  */
 export async function measureLatency(
   url: string,
+  connections: number,
   perSecond: number,
   seconds: number,
 ): Promise<LoadResult> {
-  const idle: Client[] = [];
-  const all: Client[] = [];
+  const clients = Array.from({ length: connections }, () => new Client(url));
+  const idle = [...clients];
   const latencies: number[] = [];
   let failed = 0;
-  let open = 0;
   const total = Math.round(perSecond * seconds);
   const start = performance.now();
   const overdue: number[] = [];
   let next = 0;
-  const connect = () => {
-    const client = new Client(url);
-    all.push(client);
-    return client;
-  };
   const ask = (due: number) => {
-    const client = idle.pop() ?? (all.length < MOST_CONNECTIONS ? connect() : undefined);
+    const client = idle.pop();
     if (client === undefined) overdue.push(due);
     else send(client, due);
   };
   const send = (client: Client, due: number) => {
-    open++;
     client.ask((isFine) => {
-      open--;
       if (!isFine) failed++;
       latencies.push(performance.now() - due);
       const later = overdue[next];
@@ -229,9 +219,9 @@ export async function measureLatency(
     }
     await new Promise(setImmediate);
   }
-  while (open > 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  while (idle.length < connections) await new Promise((resolve) => setTimeout(resolve, 1));
   const took = (performance.now() - start) / 1000;
-  for (const client of all) client.close();
+  for (const client of clients) client.close();
   return resultOf(latencies, failed, took);
 }
 
