@@ -94,7 +94,13 @@ export class Exchange implements WaitSignal {
     this.#onEarlyEnd?.();
   }
 
-  /** Who works for it now; undefined: nobody. There is one at a time. */
+  /**
+   * Who works for it now; undefined: nobody. There is one at a time.
+   *
+   * Assign what is kept under a name, not a function literal: V8 puts a literal that is assigned to a
+   * property among its old objects, and all that it refers to follows, for each request, until a full
+   * collection.
+   */
   set onEarlyEnd(listener: (() => void) | undefined) {
     this.#onEarlyEnd = listener;
   }
@@ -136,10 +142,11 @@ export class Exchange implements WaitSignal {
         resolve();
       };
       response.on("finish", settle).on("close", settle);
-      this.#onEarlyEnd = () => {
+      const giveUp = () => {
         response.destroy();
         settle();
       };
+      this.#onEarlyEnd = giveUp;
     });
   }
 

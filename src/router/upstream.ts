@@ -79,6 +79,11 @@ class Attempt implements Dispatcher.DispatchHandler {
     clearTimeout(this.#stall);
     this.#controller?.resume();
   };
+  readonly #onEarlyEnd = () => {
+    const reason = this.#exchange.earlyEnd ?? "client-gone";
+    this.#settle({ kind: "ended-early", reason });
+    this.#controller?.abort(new Error(`the request has ended: ${reason}`));
+  };
 
   constructor(
     exchange: Exchange,
@@ -94,9 +99,9 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   start(): void {
     const { dispatcher, method, path, headers, body, answerMs, idleMs } = this.#request;
-    this.#exchange.onEarlyEnd = () => this.#endEarly();
+    this.#exchange.onEarlyEnd = this.#onEarlyEnd;
     if (this.#exchange.earlyEnd !== undefined) {
-      this.#endEarly();
+      this.#onEarlyEnd();
       return;
     }
     const options = {
@@ -188,12 +193,6 @@ class Attempt implements Dispatcher.DispatchHandler {
     const bodyFailure = this.#request.bodyFailure();
     if (bodyFailure !== undefined) this.#settle({ kind: "unsendable", error: bodyFailure });
     else this.#settle(classify(error, detail));
-  }
-
-  #endEarly(): void {
-    const reason = this.#exchange.earlyEnd ?? "client-gone";
-    this.#settle({ kind: "ended-early", reason });
-    this.#controller?.abort(new Error(`the request has ended: ${reason}`));
   }
 
   #settle(result: TryResult): void {
